@@ -1,0 +1,47 @@
+# Every target makes or reuses the environment in .venv; nothing else is needed than Python 3.11+ and make.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+JOBS ?= 2
+
+.PHONY: demo test check format bench gold mutants clean
+.DEFAULT_GOAL := demo
+
+$(BIN)/python:
+	@echo "making the environment in .venv (once)"
+	@$(PYTHON) -m venv .venv
+
+.venv/core.stamp: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing scdp"
+	@$(PIP) install --constraint constraints.txt --editable . && touch $@
+
+.venv/dev.stamp: .venv/core.stamp
+	@echo "installing what tests and checks need"
+	@$(PIP) install --constraint constraints.txt --editable '.[test,check,plots]' && touch $@
+
+demo: .venv/core.stamp
+	@$(BIN)/scdp demo --out demo
+
+test: .venv/dev.stamp
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+check: .venv/dev.stamp
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: .venv/dev.stamp
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.sampler_speed
+
+gold: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.gold
+
+mutants: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.mutants
+
+clean:
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,29 @@
+"""Supervised clustering with the Dirichlet process: which records are the same thing, and how sure is that."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["SCDP", "baselines", "datasets", "metrics", "__version__"]
+
+if TYPE_CHECKING:
+    from scdp import baselines, datasets, metrics
+    from scdp.estimators import SCDP
+
+# Loaded on first use: `import scdp` must stay cheap for the command line.
+_CLASSES = {"SCDP": "scdp.estimators"}
+_MODULES = ("baselines", "datasets", "metrics")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return getattr(import_module(_CLASSES[name]), name)
+    if name in _MODULES:
+        return import_module(f"scdp.{name}")
+    raise AttributeError(f"module 'scdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
