@@ -11,12 +11,11 @@ ROOT = Path(scdp.__file__).parent
 
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
-    ["errors"],
+    ["errors", "compile"],
     ["records", "specs", "compare"],
     ["datasets"],
     ["blocking"],
     ["distances"],
-    ["compile"],
     ["model"],
     ["sampler"],
     ["posterior"],

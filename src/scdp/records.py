@@ -1,9 +1,20 @@
-"""Records: a small columnar table of text cells, where a missing cell is None; and its readers."""
+"""Records: a small columnar table of text cells, where a missing cell is None; and its readers.
+
+Files (CSV, TSV, JSON lines, Parquet) and tables (dict of lists, pandas, polars, Arrow) enter, Records leave.
+Cells of only white space are missing. Rows are counted as a spreadsheet does: the header of a CSV is row 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +24,20 @@ from scdp.errors import InputError
 
 Column = NDArray[np.object_]
 
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_JSON_LINES = (".jsonl", ".ndjson", ".json")
+
 
 @dataclass(frozen=True)
 class Records:
-    """Columns of equal length; every cell is a non-empty `str` or None. `source` is named in error messages."""
+    """Columns of equal length; every cell is a non-empty `str` or None. `source` is named in error messages.
+
+    `row_numbers` says where each record stands in its source; without it they are counted from 1.
+    """
 
     columns: Mapping[str, Column]
     source: str = "records"
+    row_numbers: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(column) for column in self.columns.values()}
@@ -34,16 +52,261 @@ class Records:
         return tuple(self.columns)
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self.columns:
-            known = ", ".join(self.names) or "none"
-            raise InputError(f"{self.source}: there is no column {name!r}; it has: {known}")
+        self.require(name)
         return self.columns[name]
+
+    def require(self, *names: str) -> None:
+        """Refuse records that lack one of the columns."""
+        missing = [repr(name) for name in names if name not in self.columns]
+        if missing:
+            known = ", ".join(self.names) or "none"
+            raise InputError(f"{self.source}: there is no column {' or '.join(missing)}; it has: {known}")
+
+    def row_number(self, index: int) -> int:
+        """Where a record stands in its source, for messages to people."""
+        return index + 1 if self.row_numbers is None else int(self.row_numbers[index])
 
     def take(self, rows: NDArray[Any]) -> Records:
         """The given rows (indices or a boolean mask), in that order."""
-        return Records({name: column[rows] for name, column in self.columns.items()}, self.source)
+        numbers = np.arange(1, len(self) + 1) if self.row_numbers is None else self.row_numbers
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return Records(columns, self.source, numbers[rows])
 
     def rows(self) -> Iterator[dict[str, str | None]]:
         """One dict a record, for people and reports; bulk work goes by column."""
         for cells in zip(*self.columns.values(), strict=True):
             yield dict(zip(self.columns, cells, strict=True))
+
+
+def complete_column(records: Records, column: str) -> Column:
+    """The cells of a column that must have no missing one."""
+    cells = records[column]
+    missing = next((index for index, cell in enumerate(cells) if cell is None), None)
+    if missing is not None:
+        row = records.row_number(missing)
+        raise InputError(
+            f"{records.source}: row {row} has no {column!r}; fill that cell or leave the row out"
+        )
+    return cells
+
+
+def unique_ids(records: Records, column: str) -> Column:
+    """The cells of a column that must be there and differ, in the order of the records."""
+    ids = complete_column(records, column)
+    first: dict[str, int] = {}
+    for index, identifier in enumerate(ids):
+        before = first.setdefault(identifier, index)
+        if before != index:
+            rows = f"rows {records.row_number(before)} and {records.row_number(index)}"
+            raise InputError(
+                f"{records.source}: {rows} have the same {column!r}, {identifier!r}; give each record its own"
+            )
+    return ids
+
+
+def read_records(path: str | Path) -> Records:
+    """Read a CSV, TSV, JSON lines (all three also gzipped) or Parquet file, every cell as text."""
+    place = Path(path)
+    _check_file(place)
+    gzipped = place.suffix.lower() == ".gz"
+    kind = Path(place.stem if gzipped else place.name).suffix.lower()
+    if kind in _DELIMITERS:
+        records = _read_delimited(_read_text(place, gzipped), _DELIMITERS[kind], str(place))
+    elif kind in _JSON_LINES:
+        records = _read_json_lines(_read_text(place, gzipped), str(place))
+    elif kind == ".parquet" and not gzipped:
+        records = _read_parquet(place)
+    else:
+        raise InputError(
+            f"{place}: the kind of file cannot be told from its name; "
+            "name it .csv, .tsv, .jsonl, .ndjson, .json (or these with .gz) or .parquet"
+        )
+    if not len(records):
+        raise InputError(f"{place}: the file holds no records; give it at least one")
+    return records
+
+
+def records_from(table: Any, source: str = "records") -> Records:
+    """Records from a dict of lists or a pandas, polars or Arrow table, every cell as text."""
+    if isinstance(table, Records):
+        return table
+    if isinstance(table, Mapping):
+        names, columns = list(table), list(table.values())
+    elif hasattr(table, "column_names"):
+        names, columns = list(table.column_names), [column.to_pylist() for column in table.columns]
+    elif hasattr(table, "columns"):
+        names = list(table.columns)
+        _check_no_twice([str(name) for name in names], source)
+        columns = [table[name] for name in names]
+    else:
+        raise InputError(
+            f"{source}: a {type(table).__name__} is not a table; "
+            "give a dict of lists or a pandas, polars or Arrow table"
+        )
+    return _from_columns([str(name) for name in names], columns, source)
+
+
+def _from_columns(names: list[str], columns: Sequence[Iterable[Any]], source: str) -> Records:
+    _check_no_twice(names, source)
+    for name, column in zip(names, columns, strict=True):
+        if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+            raise InputError(f"{source}: column {name!r} is a {type(column).__name__}; give a list of cells")
+    texts = (_column(map(_text, column)) for column in columns)
+    return Records(dict(zip(names, texts, strict=True)), source)
+
+
+def _column(cells: Iterable[str | None]) -> Column:
+    return np.array([cell if cell and not cell.isspace() else None for cell in cells], dtype=object)
+
+
+def _text(value: Any) -> str | None:
+    """A cell as the text people would type; numbers, dates and the like as they print."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    if _is_missing(value):
+        return None
+    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA has no truth value, and says so like this
+        return True
+
+
+def _check_no_twice(names: Sequence[str], source: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"{source}: the column name {twice[0]!r} occurs twice; give each column its own name"
+        )
+
+
+def _check_file(place: Path) -> None:
+    if place.is_dir():
+        raise InputError(f"{place}: this is a directory; give a file of records")
+    try:
+        with place.open("rb") as file:
+            if not file.read(1):
+                raise InputError(f"{place}: the file is empty; give a file with a header and records")
+    except FileNotFoundError as error:
+        raise InputError(f"{place}: there is no such file; check the path") from error
+    except OSError as error:
+        raise InputError(
+            f"{place}: the file cannot be read ({error.strerror}); check its permissions"
+        ) from error
+
+
+def _read_text(place: Path, gzipped: bool) -> str:
+    try:
+        content = gzip.decompress(place.read_bytes()) if gzipped else place.read_bytes()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{place}: the gzip file is damaged or cut off; make it again") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = content.count(b"\n", 0, error.start) + 1
+        where = f"row {row} (byte {error.start})"
+        raise InputError(f"{place}: {where} is not UTF-8 text; save the file as UTF-8") from error
+    if "\0" in text:
+        row = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(f"{place}: row {row} holds a zero byte, not UTF-8 text; save the file as UTF-8")
+    if not text.strip():
+        raise InputError(f"{place}: the file is empty; give a file with a header and records")
+    return text
+
+
+def _read_delimited(text: str, delimiter: str, source: str) -> Records:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[list[str]] = []
+    try:
+        rows.extend(reader)
+    except csv.Error as error:
+        line = reader.line_num
+        raise InputError(f"{source}: line {line} cannot be read ({error}); check its quotes") from error
+    names = _header(rows[0], source)
+    numbers = np.array([index for index, row in enumerate(rows) if row and index], dtype=np.int64)
+    filled = [rows[index] for index in numbers]
+    _check_widths(filled, numbers + 1, len(names), source)
+    columns = zip(*filled, strict=True) if filled else ((),) * len(names)
+    cells = {name: _column(column) for name, column in zip(names, columns, strict=True)}
+    return Records(cells, source, numbers + 1)
+
+
+def _header(cells: Sequence[str], source: str) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    if not any(names) or all(map(_is_number, names)):
+        raise InputError(f"{source}: row 1 is not a header; put the names of the columns there")
+    if "" in names:
+        number = names.index("") + 1
+        raise InputError(f"{source}: column {number} has no name in row 1; give each column a name")
+    _check_no_twice(names, source)
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_widths(rows: Sequence[Sequence[str]], numbers: NDArray[np.int64], width: int, source: str) -> None:
+    for row, number in zip(rows, numbers, strict=True):
+        if len(row) != width:
+            raise InputError(
+                f"{source}: row {number} has {len(row)} cells and the header has {width}; "
+                "put cells that hold the separator in quotes"
+            )
+
+
+def _read_json_lines(text: str, source: str) -> Records:
+    # Not splitlines(): it also splits at separators that may stand inside a JSON string.
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    rows = [_json_object(line, number, source) for number, line in lines]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    records = _from_columns(names, [[row.get(name) for row in rows] for name in names], source)
+    return Records(records.columns, source, np.array([number for number, _ in lines], dtype=np.int64))
+
+
+def _json_object(line: str, number: int, source: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{source}: row {number} is not JSON ({error.msg}); write one object a line"
+        ) from error
+    if not isinstance(value, dict):
+        raise InputError(f"{source}: row {number} is not a JSON object; write one object a line")
+    return value
+
+
+def _read_parquet(place: Path) -> Records:
+    import duckdb
+
+    # A folder named "key=value" must not become a column.
+    table = "read_parquet(?, hive_partitioning = false)"
+    try:
+        with duckdb.connect() as connection:
+            described = connection.execute(f"DESCRIBE SELECT * FROM {table}", [str(place)]).fetchall()
+            rows = connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {table}", [str(place)]).fetchall()
+    except duckdb.Error as error:
+        raise InputError(f"{place}: the file is not Parquet, or damaged or cut off; make it again") from error
+    columns = zip(*rows, strict=True) if rows else ((),) * len(described)
+    return Records(
+        {
+            name: _column(_without_nan(column) if kind in ("FLOAT", "DOUBLE") else column)
+            for (name, kind, *_), column in zip(described, columns, strict=True)
+        },
+        str(place),
+    )
+
+
+def _without_nan(cells: Iterable[str | None]) -> Iterable[str | None]:
+    return (None if cell == "nan" else cell for cell in cells)

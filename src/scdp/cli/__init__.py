@@ -1,1 +1,33 @@
-"""The command line: `scdp`."""
+"""The command line: `scdp`. Each command lives in a module of its own that is loaded when it is called."""
+
+from __future__ import annotations
+
+import click
+
+from scdp import __version__
+from scdp.cli.lazy_group import LazyGroup
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "demo": ("scdp.cli.demo_command", "Cluster an embedded example and write a report."),
+    "evaluate": ("scdp.cli.evaluate_command", "Compare predicted clusters with gold clusters."),
+    "reproduce": ("scdp.cli.reproduce_command", "Run the paper's experiments and make its tables."),
+    "datasets": ("scdp.cli.datasets_command", "List, find or fetch the data sets."),
+}
+
+EXAMPLES = """\b
+Examples:
+  scdp demo --out demo
+  scdp evaluate clusters.csv gold.csv
+  scdp COMMAND --help
+"""
+
+
+@click.group(cls=LazyGroup, commands_by_name=COMMANDS, epilog=EXAMPLES)
+@click.version_option(__version__, prog_name="scdp")
+def main() -> None:
+    """Supervised clustering with the Dirichlet process.
+
+    Learn from grouped examples which records are the same thing, and how sure the answer is.
+    """

@@ -1,0 +1,105 @@
+"""`scdp datasets`: which data sets there are, where their files lie, and fetching the missing ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from scdp.datasets import locate
+from scdp.datasets.sources import NAMES, File, Source, source_named
+from scdp.errors import DataNotFoundError, InputError
+
+_HEADER = ("name", "records", "clusters", "licence", "where")
+_NUMERIC = ("records", "clusters")
+
+
+@click.group()
+def datasets() -> None:
+    """List, find and fetch the data sets that scdp can load."""
+
+
+@datasets.command("list")
+def list_sets() -> None:
+    """Show every data set, its size and licence, and the folder it was found in."""
+    rows = [_row(source_named(name)) for name in NAMES]
+    click.echo("\n".join(aligned([_HEADER, *rows])))
+
+
+@datasets.command()
+@click.argument("name")
+@click.option("--check", is_flag=True, help="Compare each file with its published SHA-256.")
+def path(name: str, check: bool) -> None:
+    """Show where the files of the data set NAME lie."""
+    source = source_named(name)
+    wrong = [file.path for file in source.files if not _show(source, file, check)]
+    if wrong:
+        raise DataNotFoundError(
+            f"{name}: {', '.join(wrong)} missing or damaged; get it with  scdp datasets fetch {name}"
+        )
+
+
+@datasets.command()
+@click.argument("name", metavar="NAME|all")
+def fetch(name: str) -> None:
+    """Fetch the missing files of the data set NAME, or of all of them, into the cache."""
+    sources = [source_named(each) for each in (NAMES if name == "all" else [name])]
+    failures = [reason for source in sources for file in source.files if (reason := _fetch(source, file))]
+    if len(failures) == 1:
+        raise DataNotFoundError(failures[0])
+    if failures:
+        raise DataNotFoundError(f"{len(failures)} files could not be fetched; first: {failures[0]}")
+
+
+def _row(source: Source) -> tuple[str, ...]:
+    return source.name, str(source.records), str(source.clusters), source.licence, _where(source)
+
+
+def _where(source: Source) -> str:
+    missing = [file.path for file in source.files if locate.find(source, file) is None]
+    if len(missing) == len(source.files):
+        return "not here"
+    if missing:
+        return f"without {', '.join(missing)}"
+    first = locate.find(source, source.files[0])
+    return str(first)[: -len(source.files[0].path) - 1]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines of equal columns, numbers to the right, a rule below the header."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    marks = [">" if name in _NUMERIC else "<" for name in rows[0]]
+    ruled = [rows[0], ["-" * width for width in widths[:-1]] + ["-" * len(rows[0][-1])], *rows[1:]]
+    return [
+        "  ".join(
+            f"{cell:{mark}{width}}" for cell, mark, width in zip(row, marks, widths, strict=True)
+        ).rstrip()
+        for row in ruled
+    ]
+
+
+def _show(source: Source, file: File, check: bool) -> bool:
+    place = locate.find(source, file)
+    problem = locate.check(source, file) if check or place is None else ""
+    verdict = (problem or "digest is right") if check else problem
+    click.echo(f"{place or file.path}{': ' if verdict else ''}{verdict}")
+    return not problem
+
+
+def _fetch(source: Source, file: File) -> str:
+    """Fetch what is missing, say so, and return what went wrong."""
+    label = f"{source.name}/{file.path}"
+    place = locate.find(source, file)
+    try:
+        if place and not locate.check(source, file):
+            click.echo(f"{label}: already here")
+        elif place and not place.is_relative_to(locate.cache_folder()):
+            raise InputError(
+                f"{place}: not the published file (its SHA-256 differs); remove it or put that file there"
+            )
+        else:
+            click.echo(f"{label}: fetched to {locate.fetch(source, file)}")
+    except InputError as error:
+        click.echo(f"{label}: not fetched")
+        return str(error)
+    return ""

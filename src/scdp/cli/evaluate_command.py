@@ -1,0 +1,127 @@
+"""`scdp evaluate`: two files of clusters enter, joined on their ids; a table or JSON of metrics leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from scdp.errors import InputError
+
+if TYPE_CHECKING:
+    from scdp.records import Column, Records
+
+ID_COLUMNS = ("id", "record_id", "unique_id", "rec_id")
+CLUSTER_COLUMNS = ("cluster", "cluster_id", "entity")
+
+DESCRIPTIONS = {
+    "ri": "Rand index",
+    "p": "precision of pairs",
+    "r": "recall of pairs",
+    "f": "F score of pairs",
+    "ced": "cluster edit distance per item (lower is better)",
+    "nes": "normalized edit score",
+    "vi": "variation of information, in nats (lower is better)",
+    "nvi": "normalized variation of information",
+    "ari": "adjusted Rand index",
+    "b3": "B-cubed F score",
+    "nmi": "normalized mutual information",
+}
+
+EXAMPLES = """\b
+Examples:
+  scdp evaluate clusters.csv gold.csv
+  scdp evaluate clusters.csv gold.parquet --id record_id --gold-cluster entity
+  scdp evaluate clusters.jsonl gold.csv --json > metrics.json
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("predicted", type=click.Path(path_type=Path))
+@click.argument("gold", type=click.Path(path_type=Path))
+@click.option(
+    "--id", "id_column", metavar="COLUMN", help=f"Column of ids.  [default: {', '.join(ID_COLUMNS)}]"
+)
+@click.option(
+    "--cluster",
+    "cluster_column",
+    metavar="COLUMN",
+    help=f"Column of clusters.  [default: {', '.join(CLUSTER_COLUMNS)}]",
+)
+@click.option(
+    "--gold-cluster", "gold_column", metavar="COLUMN", help="The same in GOLD, if it has another name."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def evaluate(
+    predicted: Path,
+    gold: Path,
+    id_column: str | None,
+    cluster_column: str | None,
+    gold_column: str | None,
+    as_json: bool,
+) -> None:
+    """Compare predicted clusters with gold clusters.
+
+    PREDICTED and GOLD are CSV, TSV, JSON lines or Parquet files with a column of ids and a column of
+    clusters. They must hold the same ids, in any order.
+    """
+    from scdp import metrics
+    from scdp.records import read_records
+
+    ours, theirs = read_records(predicted), read_records(gold)
+    identifier = id_column or _shared_id_column(ours, theirs)
+    found = _clusters_by_id(ours, identifier, cluster_column)
+    true = _clusters_by_id(theirs, identifier, gold_column or cluster_column)
+    _check_same_ids(found, true, ours.source, theirs.source)
+    labels = [found[key] for key in true]
+    values = metrics.evaluate(labels, list(true.values()))
+    if as_json:
+        click.echo(json.dumps({"items": len(true), **values}, indent=2))
+    else:
+        click.echo(_table(values, len(true), len(set(labels)), len(set(true.values()))))
+
+
+def _shared_id_column(ours: Records, theirs: Records) -> str:
+    for name in ID_COLUMNS:
+        if name in ours.names and name in theirs.names:
+            return name
+    raise InputError(
+        f"{ours.source} and {theirs.source}: both have none of the id columns {', '.join(ID_COLUMNS)}; "
+        "name the column with --id"
+    )
+
+
+def _cluster_column(records: Records) -> str:
+    for name in CLUSTER_COLUMNS:
+        if name in records.names:
+            return name
+    raise InputError(
+        f"{records.source}: there is no column {', '.join(CLUSTER_COLUMNS)}; "
+        f"name the column of clusters with --cluster or --gold-cluster (it has: {', '.join(records.names)})"
+    )
+
+
+def _clusters_by_id(records: Records, identifier: str, cluster: str | None) -> dict[str, str]:
+    from scdp.records import complete_column, unique_ids
+
+    ids: Column = unique_ids(records, identifier)
+    clusters = complete_column(records, cluster or _cluster_column(records))
+    return dict(zip(ids, clusters, strict=True))
+
+
+def _check_same_ids(found: dict[str, str], true: dict[str, str], ours: str, theirs: str) -> None:
+    for first, second, here, there in ((found, true, ours, theirs), (true, found, theirs, ours)):
+        only = [key for key in first if key not in second]
+        if only:
+            raise InputError(
+                f"{here}: {len(only)} of its {len(first)} ids are not in {there}, the first is {only[0]!r}; "
+                "give both files the same ids"
+            )
+
+
+def _table(values: dict[str, float], items: int, clusters: int, gold_clusters: int) -> str:
+    lines = [f"{items} items, {clusters} predicted clusters, {gold_clusters} gold clusters", ""]
+    lines += [f"{key:<4} {value:8.4f}  {DESCRIPTIONS[key]}" for key, value in values.items()]
+    return "\n".join(lines)

@@ -1,0 +1,66 @@
+"""A click group that knows its commands by name and a line of help, imports them on use and reports errors.
+
+An error made on purpose leaves as one line and its exit code; any other one as one line and exit code 1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+import click
+
+from scdp.errors import ScdpError
+
+UNEXPECTED = 1
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """`commands_by_name` maps a command's name to (its module, its line in the list of commands).
+
+    The command is the module's attribute of the same name. A command whose module is not there is not listed.
+    """
+
+    def __init__(self, *args: Any, commands_by_name: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands_by_name = {
+            name: entry for name, entry in commands_by_name.items() if find_spec(entry[0])
+        }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands_by_name)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands_by_name:
+            return None
+        command: click.Command = getattr(import_module(self.commands_by_name[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # click would import every command to ask for its help.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self.commands_by_name.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            _leave(ctx, "scdp: interrupted", INTERRUPTED)
+        except ScdpError as error:
+            _leave(ctx, f"scdp: error: {error}", error.exit_code)
+        except Exception as error:
+            if os.environ.get("SCDP_DEBUG") == "1":
+                raise
+            what = f"unexpected {type(error).__name__}: {error}"
+            _leave(ctx, f"scdp: error: {what} (set SCDP_DEBUG=1 to see where)", UNEXPECTED)
+
+
+def _leave(ctx: click.Context, message: str, exit_code: int) -> NoReturn:
+    click.echo(" ".join(message.split()), err=True)
+    ctx.exit(exit_code)

@@ -1,0 +1,188 @@
+"""Scorers: a vocabulary of distinct values goes in once; float32 distances of blocks or pairs come out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.errors import InputError
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+# Below this many pairs starting threads costs more than it saves.
+PAIRS_WORTH_A_THREAD = 20_000
+
+
+class Scorer(Protocol):
+    """Distances between entries of one vocabulary, named by their positions in it."""
+
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+        """Shape (rows, columns); without columns, rows against rows."""
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        """Shape (pairs,)."""
+
+
+def thread_count(workers: int, n_pairs: int) -> int:
+    """How many threads so many pairs are worth; `workers` below 1 means every core."""
+    if n_pairs < PAIRS_WORTH_A_THREAD:
+        return 1
+    return workers if workers > 0 else os.cpu_count() or 1
+
+
+class PairScorer:
+    """Makes blocks out of pairs, each unordered pair scored once; for scorers that have no faster block."""
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        raise NotImplementedError
+
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+        if columns is None:
+            return self._symmetric(rows, workers)
+        left, right = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
+        return self.pairs(left, right, workers).reshape(len(rows), len(columns))
+
+    def _symmetric(self, rows: Integers, workers: int) -> Floats:
+        upper = np.triu_indices(len(rows))
+        out = np.empty((len(rows), len(rows)), dtype=np.float32)
+        out[upper] = self.pairs(rows[upper[0]], rows[upper[1]], workers)
+        out[upper[::-1]] = out[upper]
+        return out
+
+
+class RapidFuzzScorer:
+    """Any of RapidFuzz's normalised distances, computed there."""
+
+    def __init__(self, vocabulary: Sequence[str], measure: Callable[..., float]) -> None:
+        self._texts = np.array([*vocabulary, None], dtype=object)[:-1]
+        self._measure = measure
+
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+        from rapidfuzz.process import cdist
+
+        queries = self._texts[rows].tolist()
+        # The very same list tells RapidFuzz that the block is symmetric: it then scores each pair once.
+        choices = queries if columns is None else self._texts[columns].tolist()
+        threads = thread_count(workers, len(queries) * len(choices))
+        return cdist(queries, choices, scorer=self._measure, dtype=np.float32, workers=threads)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        from rapidfuzz.process import cpdist
+
+        queries, choices = self._texts[left].tolist(), self._texts[right].tolist()
+        threads = thread_count(workers, len(queries))
+        return cpdist(queries, choices, scorer=self._measure, dtype=np.float32, workers=threads)
+
+
+class SubstringScorer(PairScorer):
+    """1 - longest common substring / longer length, compiled."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        from scdp.compare.substring import encode
+
+        self._codes, self._starts = encode(list(vocabulary))
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        from scdp.compare.substring import fill_pairs
+
+        out = np.empty(len(left), dtype=np.float32)
+        # Interleaved shares: in a triangle of pairs, neighbouring rows cost about the same.
+        threads = thread_count(workers, len(left))
+        shares = [slice(start, None, threads) for start in range(threads)]
+
+        def score(share: slice) -> None:
+            fill_pairs(self._codes, self._starts, left[share], right[share], out[share])
+
+        if threads == 1:
+            score(shares[0])
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(score, shares))
+        return out
+
+
+class NumberScorer:
+    """Absolute difference divided by a scale."""
+
+    def __init__(self, vocabulary: Sequence[float], scale: float) -> None:
+        self._numbers = np.asarray(vocabulary, dtype=np.float64) / scale
+
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+        others = rows if columns is None else columns
+        return np.abs(self._numbers[rows][:, None] - self._numbers[others]).astype(np.float32)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        return np.abs(self._numbers[left] - self._numbers[right]).astype(np.float32)
+
+
+class ExactScorer:
+    """0 where the values are the same, else 1; a vocabulary has no value twice."""
+
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+        others = rows if columns is None else columns
+        return (rows[:, None] != others).astype(np.float32)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        return (left != right).astype(np.float32)
+
+
+class TokenSetScorer:
+    """Jaccard distance between the sets of words: 1 - shared / all."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._words = incidence([text.split() for text in vocabulary])
+        self._sizes = np.asarray(self._words.sum(axis=1), dtype=np.float32).ravel()
+
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+        others = rows if columns is None else columns
+        shared = (self._words[rows] @ self._words[others].T).toarray()
+        return self._distance(shared, self._sizes[rows][:, None], self._sizes[others])
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        shared = np.asarray(self._words[left].multiply(self._words[right]).sum(axis=1)).ravel()
+        return self._distance(shared, self._sizes[left], self._sizes[right])
+
+    @staticmethod
+    def _distance(shared: NDArray[Any], left: Floats, right: Floats) -> Floats:
+        shared = shared.astype(np.float32)
+        return np.asarray(1.0 - shared / (left + right - shared), dtype=np.float32)
+
+
+def incidence(sets: Sequence[Sequence[str]], known: dict[str, int] | None = None) -> Any:
+    """A sparse 0/1 matrix (sets, members); `known` maps members to columns and is filled as they appear."""
+    from scipy.sparse import csr_array
+
+    position = {} if known is None else known
+    distinct = [{position.setdefault(member, len(position)) for member in members} for members in sets]
+    columns = np.array([column for members in distinct for column in sorted(members)], dtype=np.int64)
+    starts = np.zeros(len(sets) + 1, dtype=np.int64)
+    np.cumsum([len(members) for members in distinct], out=starts[1:])
+    ones = np.ones(len(columns), dtype=np.int32)
+    return csr_array((ones, columns, starts), shape=(len(sets), max(len(position), 1)))
+
+
+class FunctionScorer(PairScorer):
+    """A user's function of two texts, called once for each unordered pair: the slow path."""
+
+    def __init__(self, vocabulary: Sequence[str], name: str, function: Callable[[str, str], float]) -> None:
+        self._texts, self._name, self._function = vocabulary, name, function
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        scores = map(self._score, left.tolist(), right.tolist())
+        return np.fromiter(scores, dtype=np.float32, count=len(left))
+
+    def _score(self, left: int, right: int) -> float:
+        a, b = self._texts[left], self._texts[right]
+        score = float(self._function(a, b))
+        if not 0.0 <= score < float("inf"):
+            raise InputError(
+                f"comparison {self._name!r} gave {score} for {a[:40]!r} and {b[:40]!r}: "
+                "a distance must be a finite number, zero or more"
+            )
+        return score

@@ -1,0 +1,173 @@
+"""Made-up records with known clusters: sizes, noise levels and a seed enter, `Labelled` records leave.
+
+The noise model (docs/generator.md): cluster sizes are geometric, names follow Zipf's law, every record has a
+hidden reference type that says how it is written, and then cells are mistyped and go missing independently.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.datasets.entities import (
+    CITATION_FIELDS,
+    HOME_FIELDS,
+    PEOPLE_FIELDS,
+    Codes,
+    Forms,
+    make_citations,
+    make_people,
+)
+from scdp.datasets.noise import (
+    CITATION_TYPES,
+    PEOPLE_TYPES,
+    REQUIRED_FIELDS,
+    ReferenceType,
+    add_typos,
+    write_cells,
+)
+from scdp.datasets.task import Labelled
+from scdp.errors import InputError
+from scdp.records import Column, Records
+
+Kind = Literal["people", "citations"]
+
+REFERENCE_TYPES: dict[str, tuple[ReferenceType, ...]] = {"people": PEOPLE_TYPES, "citations": CITATION_TYPES}
+MEAN_CLUSTER_SIZE = {"people": 1.25, "citations": 5.0}
+MOVED_SHARE = 0.08  # records of people written at another home than their present one
+
+
+@overload
+def make_records(
+    n: int,
+    kind: Kind = ...,
+    *,
+    mean_cluster_size: float | None = ...,
+    n_types: int = ...,
+    missing: float = ...,
+    typos: float = ...,
+    zipf: float = ...,
+    seed: int = ...,
+    return_types: Literal[False] = ...,
+) -> Labelled: ...
+@overload
+def make_records(
+    n: int,
+    kind: Kind = ...,
+    *,
+    mean_cluster_size: float | None = ...,
+    n_types: int = ...,
+    missing: float = ...,
+    typos: float = ...,
+    zipf: float = ...,
+    seed: int = ...,
+    return_types: Literal[True],
+) -> tuple[Labelled, NDArray[np.int64]]: ...
+def make_records(
+    n: int,
+    kind: Kind = "people",
+    *,
+    mean_cluster_size: float | None = None,
+    n_types: int = 6,
+    missing: float = 0.08,
+    typos: float = 0.03,
+    zipf: float = 0.75,
+    seed: int = 0,
+    return_types: bool = False,
+) -> Labelled | tuple[Labelled, NDArray[np.int64]]:
+    """Make `n` records of people or of citations, shuffled, with the entity of each as its cluster.
+
+    - `mean_cluster_size`: records an entity; sizes are geometric (default: 1.25 for people, 5 for citations).
+    - `n_types`: how many reference types are in use, the first ones of `REFERENCE_TYPES[kind]`; each record
+      draws its own, with probability proportional to the type's share.
+    - `missing`: chance that an optional cell is None; a type multiplies it by its `missing_factor`.
+    - `typos`: chance that a cell is mistyped (insert, delete, substitute, transpose; each typo is followed by
+      one more with chance 0.25); a type multiplies it by its `typo_factor`.
+    - `zipf`: exponent of the frequencies of names, cities and venues (0: all equally frequent).
+    - `return_types`: also return each record's hidden reference type, a code into `REFERENCE_TYPES[kind]`.
+
+    The same arguments give the same records. Noise has its own random streams, so with the same `seed` other
+    noise levels change how the same entities are written, not which they are.
+    """
+    _check_counts(n, kind, n_types, seed)
+    _check_levels(mean_cluster_size, missing, typos, zipf)
+    mean = MEAN_CLUSTER_SIZE[kind] if mean_cluster_size is None else mean_cluster_size
+    for_sizes, for_entities, for_types, for_noise = np.random.default_rng(seed).spawn(4)
+    entities = _shuffled_entities(n, mean, for_sizes)
+    make_entities = make_people if kind == "people" else make_citations
+    forms = make_entities(int(entities.max()) + 1, zipf, for_entities)
+    types = _reference_types(n, REFERENCE_TYPES[kind][:n_types], for_types)
+    columns = _write_columns(forms, kind, entities, types, missing, typos, for_noise)
+    labelled = Labelled(
+        Records(columns, source=f"made-up {kind}"),
+        clusters=np.array([f"e{entity}" for entity in entities.tolist()]),
+        ids=np.array([f"r{row}" for row in range(n)]),
+    )
+    return (labelled, types) if return_types else labelled
+
+
+def _shuffled_entities(n: int, mean_cluster_size: float, rng: np.random.Generator) -> Codes:
+    """The entity of each record: geometric sizes until n records are reached, the last one cut short."""
+    sizes = np.minimum(rng.geometric(1 / mean_cluster_size, size=n), n)
+    entities = np.searchsorted(np.cumsum(sizes), np.arange(n), side="right")
+    rng.shuffle(entities)
+    return entities
+
+
+def _reference_types(n: int, profiles: tuple[ReferenceType, ...], rng: np.random.Generator) -> Codes:
+    shares = np.array([profile.share for profile in profiles])
+    return rng.choice(len(profiles), size=n, p=shares / shares.sum())
+
+
+def _write_columns(
+    forms: Forms,
+    kind: str,
+    entities: Codes,
+    types: Codes,
+    missing: float,
+    typos: float,
+    rng: np.random.Generator,
+) -> dict[str, Column]:
+    profiles = REFERENCE_TYPES[kind]
+    moves, mistakes, gaps = rng.spawn(3)
+    # Who has moved is written at the home of somebody else: tenants follow one another.
+    elsewhere = moves.integers(int(entities.max()) + 1, size=len(entities))
+    homes = np.where(moves.random(len(entities)) < MOVED_SHARE, elsewhere, entities)
+    typo_chance = np.array([profile.typo_factor for profile in profiles])[types] * typos
+    missing_chance = np.array([profile.missing_factor for profile in profiles])[types] * missing
+    columns = {}
+    for field in PEOPLE_FIELDS if kind == "people" else CITATION_FIELDS:
+        rows = homes if field in HOME_FIELDS else entities
+        cells = write_cells(forms[field], [profile.form(field) for profile in profiles], types, rows)
+        add_typos(cells, typo_chance, mistakes)
+        if field not in REQUIRED_FIELDS:
+            cells[gaps.random(len(cells)) < missing_chance] = None
+        columns[field] = cells
+    return columns
+
+
+def _check_counts(n: int, kind: str, n_types: int, seed: int) -> None:
+    if kind not in REFERENCE_TYPES:
+        raise InputError(f"make_records: kind is {kind!r}; use 'people' or 'citations'")
+    most = len(REFERENCE_TYPES[kind])
+    for name, count, least, largest in (
+        ("n", n, 1, math.inf),
+        ("n_types", n_types, 1, most),
+        ("seed", seed, 0, math.inf),
+    ):
+        if not isinstance(count, int | np.integer) or not least <= count <= largest:
+            limits = f"of {least} or more" if largest == math.inf else f"from {least} to {largest}"
+            raise InputError(f"make_records: {name} is {count!r}; use a whole number {limits}")
+
+
+def _check_levels(mean_cluster_size: float | None, missing: float, typos: float, zipf: float) -> None:
+    if mean_cluster_size is not None and not 1 <= mean_cluster_size < math.inf:
+        raise InputError(f"make_records: mean_cluster_size is {mean_cluster_size}; use a number of 1 or more")
+    for name, chance in {"missing": missing, "typos": typos}.items():
+        if not 0 <= chance <= 1:
+            raise InputError(f"make_records: {name} is {chance}; it is a probability, use 0 to 1")
+    if not 0 <= zipf < math.inf:
+        raise InputError(f"make_records: zipf is {zipf}; use an exponent of 0 or more")

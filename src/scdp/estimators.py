@@ -1,0 +1,288 @@
+"""The scikit-learn estimator: points and partly known clusters enter, labels and a posterior leave."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from os import cpu_count
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from scdp.errors import InputError
+from scdp.model.priors import Priors
+from scdp.posterior import ConvergenceWarning, DrawRecorder, Posterior
+from scdp.sampler.chains import Schedule, run_chains, streams
+from scdp.sampler.items import Seating, seat
+from scdp.sampler.progress import ChainBars
+from scdp.sampler.start import initial_state, start_of_chain
+from scdp.sampler.state import State
+from scdp.sampler.sweep import Plan
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MODELS = ("cdp", "scdp1", "scdp2")
+STARTS = ("mixed", "one", "singletons", "kmeans")
+UNKNOWN = -1
+
+
+class SCDP(ClusterMixin, BaseEstimator):
+    """Supervised clustering with the Dirichlet process.
+
+    Parameters
+    ----------
+    model : "cdp" (no learning: one identity type, concentration 1), "scdp1" or "scdp2".
+    n_chains, n_sweeps : chains, and sweeps of each, the warm-up included.
+    n_warmup : sweeps that are not kept; half of them by default.
+    thin : keep every thin-th draw.
+    standardize : centre each feature and scale it to unit variance.
+    mean_variance : variance of the prior on cluster means, or "learn".
+    share_clusters : whether rows of unknown cluster may join the known clusters.
+    scheme : "collapsed" integrates the means out; "paper" samples them, as the paper's Figure 2 does.
+    split_merge : split-merge moves tried per sweep (collapsed scheme).
+    init : "mixed" (chains start from different places), "one", "singletons", "kmeans", or an array of labels.
+    loss : what the point estimate `labels_` minimises in expectation, "vi" or "binder".
+    n_jobs : chains that run at once (threads; None = 1, -1 = one a core). Draws do not depend on it.
+    random_state : seed. Chain i draws the same however many chains there are.
+    verbose : show a bar per chain.
+
+    Attributes
+    ----------
+    labels_ : the cluster of each row of `fit`: known ones keep their label, new clusters get fresh numbers.
+    posterior_ : the draws, co-clustering probabilities, intervals and diagnostics.
+    """
+
+    def __init__(
+        self,
+        model: str = "scdp1",
+        *,
+        n_chains: int = 4,
+        n_sweeps: int = 2000,
+        n_warmup: int | None = None,
+        thin: int = 1,
+        standardize: bool = True,
+        mean_variance: float | str = 1.0,
+        share_clusters: bool = False,
+        scheme: str = "collapsed",
+        split_merge: int = 5,
+        init: str | ArrayLike = "mixed",
+        loss: str = "vi",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.model = model
+        self.n_chains = n_chains
+        self.n_sweeps = n_sweeps
+        self.n_warmup = n_warmup
+        self.thin = thin
+        self.standardize = standardize
+        self.mean_variance = mean_variance
+        self.share_clusters = share_clusters
+        self.scheme = scheme
+        self.split_merge = split_merge
+        self.init = init
+        self.loss = loss
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+        """Sample the clusters of rows whose label is -1 (all rows without y), learning types from every row."""
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        known = check_known(y, len(X))
+        documents = check_documents(groups, len(X))
+        self._check_parameters()
+        self._learn_scale(X)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seating = seat(self._scaled(X), known, documents, share_clusters=self.share_clusters)
+        rngs = streams(seed, self.n_chains)
+        starts = [self._start(rng, seating, chain) for chain, rng in enumerate(rngs)]
+        self.posterior_, self._ends = self._sample(seating, starts, rngs)
+        self._seed, self._rows, self._documents = seed, X, documents
+        self.labels_ = labels_from(self._estimate(self.posterior_), seating, known)
+        self._warn_if_not_converged()
+        return self
+
+    def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> Integers:
+        """Partition new rows jointly, with the rows and clusters of `fit` as known; their order does not matter."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        documents = check_documents(groups, len(X))
+        order = np.lexsort((*X.T, *([] if documents is None else [documents])))
+        posterior, seating, known = self._sample_new(X[order], None if documents is None else documents[order])
+        labels = labels_from(self._estimate(posterior), seating, known)[len(self._rows) :]
+        return labels[np.argsort(order)]
+
+    def sample_new(self, X: ArrayLike, groups: ArrayLike | None = None) -> Posterior:
+        """The posterior of the rows of `fit` followed by new rows, with the clusters of `fit` as known."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        return self._sample_new(X, check_documents(groups, len(X)))[0]
+
+    def _sample_new(self, X: Floats, documents: NDArray[Any] | None) -> tuple[Posterior, Seating, Integers]:
+        rows = np.vstack([self._rows, X])
+        known = np.concatenate([self.labels_, np.full(len(X), UNKNOWN)])
+        if (documents is None) != (self._documents is None):
+            raise InputError("groups were given to only one of fit and predict; give them to both or to neither")
+        together = None if documents is None else np.concatenate([self._documents, documents])
+        seating = seat(self._scaled(rows), known, together, share_clusters=self.share_clusters)
+        rngs = streams(self._seed + 1, self.n_chains)
+        starts = [
+            continued(self._start(rng, seating, chain), self._ends[chain]) for chain, rng in enumerate(rngs)
+        ]
+        return self._sample(seating, starts, rngs)[0], seating, known
+
+    def _sample(
+        self, seating: Seating, starts: list[State], rngs: list[np.random.Generator]
+    ) -> tuple[Posterior, list[State]]:
+        schedule = self._schedule()
+        recorder = DrawRecorder(
+            schedule.n_chains,
+            schedule.n_draws,
+            seating.known_slot,
+            seating.items.hidden,
+            shared=self.share_clusters,
+        )
+        with self._bars() as bars:
+            ends, traces = run_chains(
+                seating.items, starts, rngs, self._plan(), self._priors(), schedule, recorder, bars
+            )
+        return recorder.finish(traces), ends
+
+    def _start(self, rng: np.random.Generator, seating: Seating, chain: int) -> State:
+        init = self.init
+        if not isinstance(init, str):
+            given = np.asarray(init)
+            # A given start belongs to the rows of fit; new rows of predict start as k-means puts them.
+            init = given if len(given) == len(seating.known_slot) else "kmeans"
+        start = start_of_chain(init, chain) if isinstance(init, str) else init
+        return initial_state(rng, seating, start, self._priors())
+
+    def _estimate(self, posterior: Posterior) -> Integers:
+        return np.asarray(posterior.point_estimate(loss=self.loss, random_state=0), dtype=np.int64)
+
+    def _plan(self) -> Plan:
+        return Plan(
+            scheme="paper" if self.scheme == "paper" else "collapsed",
+            learn_types=self.model != "cdp",
+            learn_concentrations=self.model != "cdp",
+            learn_mean_variance=self.mean_variance == "learn",
+            separation=self.model == "scdp2",
+            split_merge_attempts=self.split_merge,
+        )
+
+    def _priors(self) -> Priors:
+        variance = 1.0 if isinstance(self.mean_variance, str) else float(self.mean_variance)
+        return Priors(mean_variance=variance)
+
+    def _schedule(self) -> Schedule:
+        warmup = self.n_sweeps // 2 if self.n_warmup is None else self.n_warmup
+        jobs = 1 if self.n_jobs is None else self.n_jobs if self.n_jobs > 0 else (cpu_count() or 1)
+        return Schedule(self.n_chains, self.n_sweeps, warmup, self.thin, jobs)
+
+    def _bars(self) -> AbstractContextManager[ChainBars | None]:
+        return ChainBars(self.n_chains, self.n_sweeps) if self.verbose else nullcontext()
+
+    def _learn_scale(self, X: Floats) -> None:
+        seen = ~np.isnan(X)
+        count = np.maximum(seen.sum(axis=0), 1)
+        self.mean_ = np.where(seen, X, 0.0).sum(axis=0) / count
+        spread = np.sqrt((np.where(seen, X - self.mean_, 0.0) ** 2).sum(axis=0) / count)
+        # A constant feature tells nothing and has no scale to divide by.
+        self.scale_ = np.where(spread > 0, spread, 1.0)
+
+    def _scaled(self, X: Floats) -> Floats:
+        return (X - self.mean_) / self.scale_ if self.standardize else X
+
+    def _check_parameters(self) -> None:
+        one_of("model", self.model, MODELS)
+        one_of("scheme", self.scheme, ("collapsed", "paper"))
+        one_of("loss", self.loss, ("vi", "binder"))
+        if isinstance(self.init, str):
+            one_of("init", self.init, STARTS)
+        elif len(np.asarray(self.init)) == 0:
+            raise InputError("init holds no labels; give one a row, or one of " + ", ".join(STARTS))
+        for name in ("n_chains", "n_sweeps", "thin"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self._schedule().n_draws < 1:
+            raise InputError(f"no sweep is left to keep: {self.n_sweeps} sweeps with warm-up {self.n_warmup}")
+        if isinstance(self.mean_variance, str):
+            one_of("mean_variance", self.mean_variance, ("learn",))
+        elif not self.mean_variance > 0:
+            raise InputError(f"mean_variance must be above 0 or 'learn', not {self.mean_variance}")
+
+    def _warn_if_not_converged(self) -> None:
+        message = self.posterior_.convergence_warning()
+        if message:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def check_known(y: ArrayLike | None, n: int) -> Integers:
+    """Cluster labels as integers, -1 where unknown."""
+    if y is None:
+        return np.full(n, UNKNOWN, dtype=np.int64)
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InputError(f"y has shape {labels.shape}, but X has {n} rows; give one cluster a row")
+    whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
+    if whole is None or (whole != labels).any() or (whole < UNKNOWN).any():
+        raise InputError("y must hold whole numbers, one a cluster, with -1 for a row of unknown cluster")
+    return whole
+
+
+def check_documents(groups: ArrayLike | None, n: int) -> NDArray[Any] | None:
+    if groups is None:
+        return None
+    documents = np.asarray(groups)
+    if documents.shape != (n,):
+        raise InputError(f"groups has shape {documents.shape}, but X has {n} rows; give one document a row")
+    return documents
+
+
+def labels_from(estimate: Integers, seating: Seating, known: Integers) -> Integers:
+    """A point estimate as labels: clusters with known rows take their label, new ones are numbered after them."""
+    name_of = {
+        int(cluster): int(label)
+        for cluster, label in zip(estimate[known >= 0], known[known >= 0], strict=True)
+    }
+    following = int(known.max(initial=UNKNOWN)) + 1
+    labels = known.copy()
+    for i in np.flatnonzero(known < 0):
+        cluster = int(estimate[i])
+        if cluster not in name_of:
+            name_of[cluster] = following
+            following += 1
+        labels[i] = name_of[cluster]
+    return labels
+
+
+def continued(start: State, end: State) -> State:
+    """A start for old and new rows together that goes on with the types an earlier chain had learned."""
+    n_new = len(start.type) - len(end.type)
+    most_common = int(np.bincount(end.type).argmax())
+    return start._replace(
+        type=np.concatenate([end.type, np.full(n_new, most_common, dtype=np.int64)]),
+        precision=end.precision,
+        cluster_concentration=end.cluster_concentration,
+        type_concentration=end.type_concentration,
+        mean_variance=end.mean_variance,
+        shape=end.shape,
+        rate=end.rate,
+    )

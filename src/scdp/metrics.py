@@ -1,0 +1,290 @@
+"""How good a clustering is: two labellings of the same items enter as (predicted, gold), one number leaves.
+
+Everything comes from the non-empty cells n_hg = |h ∩ g| of the contingency table, never from a loop over
+pairs. Labels may be any hashable values, compared as Python compares them (1 == 1.0 == True). None is a label
+like any other; so is NaN, and all NaN are the same one. Items are matched by position: the index of a pandas
+Series is not looked at. Logarithms are natural. Empty input has no value and is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.errors import InputError
+
+__all__ = [
+    "adjusted_rand_index",
+    "b_cubed",
+    "b_cubed_precision",
+    "b_cubed_recall",
+    "cluster_edit_distance",
+    "evaluate",
+    "f_score",
+    "normalized_edit_score",
+    "normalized_mutual_information",
+    "normalized_variation_of_information",
+    "precision",
+    "rand_index",
+    "recall",
+    "variation_of_information",
+]
+
+Labels = Iterable[Any]
+Counts = NDArray[np.int64]
+
+# Kinds of array that sort as their labels compare; text is left to hashing, which is faster than sorting it.
+_SORTABLE_KINDS = "biufmM"
+
+
+@dataclass(frozen=True)
+class Contingency:
+    """The non-empty cells of the table of predicted clusters (rows) against gold clusters (columns)."""
+
+    cells: Counts
+    rows: Counts
+    columns: Counts
+    row_sizes: Counts
+    column_sizes: Counts
+
+    @property
+    def items(self) -> int:
+        return int(self.row_sizes.sum())
+
+    @cached_property
+    def transposed(self) -> Contingency:
+        return Contingency(self.cells, self.columns, self.rows, self.column_sizes, self.row_sizes)
+
+    @cached_property
+    def pairs(self) -> tuple[int, int, int, int]:
+        """Pairs of items joined by both labellings, by the predicted one, by the gold one, and all pairs."""
+        joined = (_pairs(self.cells), _pairs(self.row_sizes), _pairs(self.column_sizes))
+        return *joined, self.items * (self.items - 1) // 2
+
+    @cached_property
+    def edit_steps(self) -> int:
+        """N - sum_h max_g n_hg + K_H - M: all items leave their cluster but those of its best class.
+
+        M is the most clusters that can each be the home of a different class, out of their tied best ones;
+        every other cluster is merged into the home of its best class.
+        """
+        best = np.zeros(len(self.row_sizes), dtype=np.int64)
+        np.maximum.at(best, self.rows, self.cells)
+        tied = self.cells == best[self.rows]
+        homes = _largest_matching(self.rows[tied], self.columns[tied], (len(best), len(self.column_sizes)))
+        return self.items - int(best.sum()) + len(best) - homes
+
+
+def contingency(predicted: Labels, gold: Labels) -> Contingency:
+    """Count how often each predicted cluster meets each gold cluster."""
+    rows, columns = _encode(predicted, "predicted"), _encode(gold, "gold")
+    if len(rows) != len(columns):
+        raise InputError(
+            f"predicted has {len(rows)} labels and gold has {len(columns)}: give each one label for each item"
+        )
+    column_sizes = np.bincount(columns)
+    keys, cells = np.unique(rows * len(column_sizes) + columns, return_counts=True)
+    cell_rows, cell_columns = np.divmod(keys, len(column_sizes))
+    return Contingency(cells, cell_rows, cell_columns, np.bincount(rows), column_sizes)
+
+
+def rand_index(predicted: Labels, gold: Labels) -> float:
+    """RI: the share of pairs on which both labellings agree; 1 for a single item."""
+    return _rand_index(contingency(predicted, gold))
+
+
+def precision(predicted: Labels, gold: Labels) -> float:
+    """P: the share of predicted pairs that are gold pairs; 1 if nothing is joined by the prediction."""
+    return _precision(contingency(predicted, gold))
+
+
+def recall(predicted: Labels, gold: Labels) -> float:
+    """R: the share of gold pairs that are predicted; 1 if the gold joins nothing."""
+    return _precision(contingency(predicted, gold).transposed)
+
+
+def f_score(predicted: Labels, gold: Labels) -> float:
+    """F = 2PR / (P + R) on pairs; 0 if P and R are both 0."""
+    return _f_score(contingency(predicted, gold))
+
+
+def cluster_edit_distance(predicted: Labels, gold: Labels, normalized: bool = True) -> float:
+    """CED(H -> G): the fewest create, move and merge steps from the predicted clusters to the gold ones.
+
+    A create takes one item into a new cluster, a move takes one item to another cluster, a merge joins two
+    clusters. Divided by the number of items, or the integer count of steps with `normalized=False`.
+    """
+    table = contingency(predicted, gold)
+    return table.edit_steps / table.items if normalized else table.edit_steps
+
+
+def normalized_edit_score(predicted: Labels, gold: Labels) -> float:
+    """NES = 1 - [CED(G -> H) + CED(H -> G)] / 2N; 1 if the clusters are the same."""
+    return _normalized_edit_score(contingency(predicted, gold))
+
+
+def variation_of_information(predicted: Labels, gold: Labels) -> float:
+    """VI = H(predicted | gold) + H(gold | predicted), in nats; 0 if the clusters are the same."""
+    return _variation_of_information(contingency(predicted, gold))
+
+
+def normalized_variation_of_information(predicted: Labels, gold: Labels) -> float:
+    """NVI = 1 - VI / log N; 1 if the clusters are the same, and so for a single item."""
+    return _normalized_variation_of_information(contingency(predicted, gold))
+
+
+def adjusted_rand_index(predicted: Labels, gold: Labels) -> float:
+    """ARI: the Rand index corrected for chance; 1 if both labellings are all-in-one or all-apart."""
+    return _adjusted_rand_index(contingency(predicted, gold))
+
+
+def b_cubed(predicted: Labels, gold: Labels) -> float:
+    """B-cubed F: the harmonic mean of B-cubed precision and recall (which are never 0)."""
+    return _b_cubed(contingency(predicted, gold))
+
+
+def b_cubed_precision(predicted: Labels, gold: Labels) -> float:
+    """The mean over items of the share of its predicted cluster that is in its gold cluster."""
+    return _b_cubed_precision(contingency(predicted, gold))
+
+
+def b_cubed_recall(predicted: Labels, gold: Labels) -> float:
+    """The mean over items of the share of its gold cluster that is in its predicted cluster."""
+    return _b_cubed_precision(contingency(predicted, gold).transposed)
+
+
+def normalized_mutual_information(predicted: Labels, gold: Labels) -> float:
+    """NMI = 2 I / (H + H'), the arithmetic mean as the norm; 1 if both labellings are one cluster."""
+    return _normalized_mutual_information(contingency(predicted, gold))
+
+
+def evaluate(predicted: Labels, gold: Labels) -> dict[str, float]:
+    """All metrics by their short names; `ced` is per item. `ced` and `vi` are better when lower."""
+    table = contingency(predicted, gold)
+    return {
+        "ri": _rand_index(table),
+        "p": _precision(table),
+        "r": _precision(table.transposed),
+        "f": _f_score(table),
+        "ced": table.edit_steps / table.items,
+        "nes": _normalized_edit_score(table),
+        "vi": _variation_of_information(table),
+        "nvi": _normalized_variation_of_information(table),
+        "ari": _adjusted_rand_index(table),
+        "b3": _b_cubed(table),
+        "nmi": _normalized_mutual_information(table),
+    }
+
+
+def _encode(labels: Labels, name: str) -> Counts:
+    """Number the labels 0..K-1, each number used."""
+    array = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    if isinstance(array, str | bytes | Mapping | Set) or not isinstance(array, Iterable):
+        raise InputError(f"{name} is a {type(labels).__name__}: give a sequence with one label for each item")
+    if isinstance(array, np.ndarray) and array.ndim != 1:
+        raise InputError(f"{name} has {array.ndim} dimensions: give a sequence with one label for each item")
+    if isinstance(array, np.ndarray) and array.dtype.kind in _SORTABLE_KINDS:
+        codes = np.unique(array, return_inverse=True)[1].astype(np.int64, copy=False)
+    else:
+        codes = _encode_hashable(array.tolist() if isinstance(array, np.ndarray) else list(array), name)
+    if not len(codes):
+        raise InputError(f"{name} is empty: give one label for each item, and at least one item")
+    return codes
+
+
+def _encode_hashable(labels: Collection[Any], name: str) -> Counts:
+    try:
+        distinct = dict.fromkeys(labels)
+    except TypeError as error:
+        raise InputError(f"{name} has a label that cannot be hashed: use text, numbers or tuples") from error
+    # NaN differs from itself, so each NaN object is a key of its own here: they all get the same number.
+    number = {label: code for code, label in enumerate(label for label in distinct if not _is_nan(label))}
+    number |= dict.fromkeys(filter(_is_nan, distinct), len(number))
+    return np.fromiter(map(number.__getitem__, labels), dtype=np.int64, count=len(labels))
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, float | np.floating) and label != label
+
+
+def _pairs(sizes: Counts) -> int:
+    return int((sizes * (sizes - 1)).sum()) // 2
+
+
+def _rand_index(table: Contingency) -> float:
+    both, predicted, gold, possible = table.pairs
+    return (possible - predicted - gold + 2 * both) / possible if possible else 1.0
+
+
+def _precision(table: Contingency) -> float:
+    both, predicted, _, _ = table.pairs
+    return both / predicted if predicted else 1.0
+
+
+def _f_score(table: Contingency) -> float:
+    return _harmonic_mean(_precision(table), _precision(table.transposed))
+
+
+def _harmonic_mean(first: float, second: float) -> float:
+    return 2 * first * second / (first + second) if first + second else 0.0
+
+
+def _adjusted_rand_index(table: Contingency) -> float:
+    both, predicted, gold, possible = table.pairs
+    # As Python integers: products of pair counts pass 2^63 from about a million items on.
+    chance = 2 * (both * possible - predicted * gold)
+    most = (predicted + gold) * possible - 2 * predicted * gold
+    return chance / most if most else 1.0
+
+
+def _largest_matching(rows: Counts, columns: Counts, shape: tuple[int, int]) -> int:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    graph = csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=shape)
+    return int(np.count_nonzero(maximum_bipartite_matching(graph, perm_type="column") >= 0))
+
+
+def _normalized_edit_score(table: Contingency) -> float:
+    return 1 - (table.edit_steps + table.transposed.edit_steps) / (2 * table.items)
+
+
+def _variation_of_information(table: Contingency) -> float:
+    # By cell and not as a difference of entropies, so that equal clusterings give exactly 0.
+    spread = np.log(table.row_sizes[table.rows] / table.cells)
+    spread += np.log(table.column_sizes[table.columns] / table.cells)
+    return float(table.cells @ spread) / table.items
+
+
+def _normalized_variation_of_information(table: Contingency) -> float:
+    if table.items == 1:
+        return 1.0
+    return max(1 - _variation_of_information(table) / math.log(table.items), 0.0)
+
+
+def _b_cubed(table: Contingency) -> float:
+    return _harmonic_mean(_b_cubed_precision(table), _b_cubed_precision(table.transposed))
+
+
+def _b_cubed_precision(table: Contingency) -> float:
+    return float(table.cells @ (table.cells / table.row_sizes[table.rows])) / table.items
+
+
+def _entropy(sizes: Counts) -> float:
+    items = int(sizes.sum())
+    return float(sizes @ np.log(items / sizes)) / items
+
+
+def _normalized_mutual_information(table: Contingency) -> float:
+    total = _entropy(table.row_sizes) + _entropy(table.column_sizes)
+    if not total:
+        return 1.0
+    independent = table.row_sizes[table.rows] / table.items * table.column_sizes[table.columns]
+    shared = float(table.cells @ np.log(table.cells / independent)) / table.items
+    return min(max(2 * shared / total, 0.0), 1.0)

@@ -1,0 +1,42 @@
+"""The Chinese restaurant process: log probability of a partition, draws, and the number of clusters it expects."""
+
+from __future__ import annotations
+
+from math import lgamma, log
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def log_probability(sizes: ArrayLike, concentration: float) -> float:
+    """Log probability of a partition with these cluster sizes: alpha^K prod Gamma(n_k) Gamma(alpha)/Gamma(alpha+n)."""
+    sizes = np.asarray(sizes)
+    sizes = sizes[sizes > 0]
+    if len(sizes) == 0:
+        return 0.0
+    total = float(sizes.sum())
+    inside = sum(lgamma(float(size)) for size in sizes)
+    return len(sizes) * log(concentration) + inside + lgamma(concentration) - lgamma(concentration + total)
+
+
+def draw_partition(rng: np.random.Generator, n: int, concentration: float) -> NDArray[np.int64]:
+    """Seat n customers one after another; labels in order of first appearance."""
+    labels = np.empty(n, dtype=np.int64)
+    sizes: list[float] = []
+    for i in range(n):
+        weights = np.array([*sizes, concentration])
+        table = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
+        if table == len(sizes):
+            sizes.append(0.0)
+        sizes[table] += 1.0
+        labels[i] = table
+    return labels
+
+
+def expected_clusters(n: ArrayLike, concentration: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of the number of clusters among n items."""
+    n = np.asarray(n, dtype=np.int64)
+    opens = concentration / (concentration + np.arange(max(int(n.max(initial=0)), 1)))
+    mean = np.concatenate([[0.0], np.cumsum(opens)])
+    variance = np.concatenate([[0.0], np.cumsum(opens * (1 - opens))])
+    return mean[n], np.sqrt(variance[n])

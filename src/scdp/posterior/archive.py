@@ -1,0 +1,90 @@
+"""The file of a Posterior: one .npz of plain arrays, written whole or not at all and read without pickle."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.errors import InputError
+from scdp.posterior.draws import StoredDraws
+
+if TYPE_CHECKING:
+    from scdp.posterior.posterior import Posterior
+
+VERSION = 1
+TRACE = "trace:"
+WORDS = "words:"
+
+
+def save(posterior: Posterior, path: str | PathLike[str]) -> None:
+    """Write beside the target first, so that an interruption leaves no broken file in its place."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    except OSError as error:
+        raise InputError(f"{target}: cannot write there ({error.strerror}); choose another folder") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **_arrays(posterior))
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | PathLike[str]) -> Posterior:
+    """Read a file that `save` wrote; anything else is refused by name."""
+    from scdp.posterior.posterior import Posterior
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        if int(arrays["version"]) != VERSION:
+            raise InputError(f"{path}: written by another version of scdp; sample again with this one")
+        stored = _stored(arrays)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; give the path of a saved posterior") from None
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, EOFError, zipfile.BadZipFile):
+        raise InputError(f"{path}: not a posterior saved by scdp, or a damaged one; sample again") from None
+    traces = {name[len(TRACE) :]: values for name, values in arrays.items() if name.startswith(TRACE)}
+    return Posterior(stored, traces, names=arrays.get("names"))
+
+
+def _arrays(posterior: Posterior) -> dict[str, Any]:
+    stored = posterior.stored
+    arrays: dict[str, Any] = {
+        "version": np.int64(VERSION),
+        "known": stored.known,
+        "shared": np.bool_(stored.shared),
+        "starts": stored.starts,
+        "n_codes": stored.n_codes,
+        "n_hidden_clusters": stored.n_hidden_clusters,
+    }
+    if posterior.names is not None:
+        arrays["names"] = posterior.names
+    arrays.update({f"{WORDS}{chain}": words for chain, words in enumerate(stored.words)})
+    arrays.update({f"{TRACE}{name}": values for name, values in posterior.traces.items()})
+    return arrays
+
+
+def _stored(arrays: dict[str, NDArray[Any]]) -> StoredDraws:
+    starts = arrays["starts"].astype(np.int64)
+    stored = StoredDraws(
+        known=arrays["known"].astype(np.int32),
+        shared=bool(arrays["shared"]),
+        words=tuple(arrays[f"{WORDS}{chain}"].astype(np.uint64) for chain in range(len(starts))),
+        starts=starts,
+        n_codes=arrays["n_codes"].astype(np.int32),
+        n_hidden_clusters=arrays["n_hidden_clusters"].astype(np.int32),
+    )
+    stored.check()
+    return stored

@@ -1,0 +1,69 @@
+"""Canonical labels: any cluster ids enter, the same partition leaves numbered 0, 1, ... by first appearance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scdp.compile import kernel
+from scdp.errors import InputError
+
+Labels = NDArray[np.int32]
+
+
+@kernel
+def number_by_appearance(
+    ids: NDArray[Any], first: int, numbers: NDArray[np.int32], out: NDArray[np.int32]
+) -> int:
+    """Write canonical labels of `ids` to `out` and return how many clusters there are.
+
+    `numbers` is scratch indexed by id - first: it must hold -1 on entry and holds -1 again on return.
+    """
+    count = 0
+    for item in range(len(ids)):
+        slot = ids[item] - first
+        if numbers[slot] < 0:
+            numbers[slot] = count
+            count += 1
+        out[item] = numbers[slot]
+    for item in range(len(ids)):
+        numbers[ids[item] - first] = -1
+    return count
+
+
+def number_by_appearance_plain(ids: ArrayLike) -> Labels:
+    """The slow twin of the kernel."""
+    numbers: dict[int, int] = {}
+    return np.array([numbers.setdefault(one, len(numbers)) for one in np.asarray(ids).tolist()], np.int32)
+
+
+def canonical_labels(ids: ArrayLike) -> Labels:
+    """The partition given by any integer ids, with clusters numbered in order of first appearance."""
+    dense, first, span = dense_ids(as_integers(ids))
+    out = np.empty(len(dense), np.int32)
+    number_by_appearance(dense, first, np.full(span, -1, np.int32), out)
+    return out
+
+
+def as_integers(ids: ArrayLike) -> NDArray[np.int64]:
+    """A contiguous vector of cluster ids, refused unless its numbers are whole."""
+    array = np.asarray(ids)
+    if array.ndim != 1:
+        raise InputError(f"cluster labels must be one list of integers, not an array of shape {array.shape}")
+    whole = array.astype(np.int64) if array.dtype.kind in "iub" or len(array) == 0 else None
+    if whole is None:
+        raise InputError(f"cluster labels must be integers, not {array.dtype}: number the clusters first")
+    return np.ascontiguousarray(whole)
+
+
+def dense_ids(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], int, int]:
+    """Ids, the smallest of them and their span; renumbered when the span is too wide for a scratch table."""
+    if len(ids) == 0:
+        return ids, 0, 0
+    first, last = int(ids.min()), int(ids.max())
+    if last - first >= 4 * len(ids) + 1024:
+        _, ids = np.unique(ids, return_inverse=True)
+        ids, first, last = ids.astype(np.int64), 0, int(ids.max())
+    return ids, first, last - first + 1

@@ -1,0 +1,164 @@
+"""One partition against many: labels of draws enter in chunks; distances, memberships and summaries leave.
+
+Both losses have the form  sum_k f(n_k) + sum_b f(n_b) - 2 sum_kb f(n_kb)  over clusters k of one partition, b of
+the other and their overlaps; f(x) = x log x / n gives the variation of information in nats, and
+f(x) = x (x - 1) / (n (n - 1)) the share of pairs on which they disagree (Binder's loss).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.compile import kernel
+from scdp.errors import InputError
+from scdp.posterior.canonical import Labels
+
+Loss = Literal["vi", "binder"]
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+def loss_terms(loss: str, n: int) -> Floats:
+    """The function f of the loss for 0, ..., n items."""
+    sizes = np.arange(n + 1, dtype=np.float64)
+    if loss == "vi":
+        return sizes * np.log(np.maximum(sizes, 1.0)) / max(n, 1)
+    if loss == "binder":
+        return sizes * (sizes - 1.0) / max(n * (n - 1), 1)
+    raise InputError(f"there is no loss {loss!r}: choose 'vi' or 'binder'")
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A partition ready to be compared with many: items ordered by cluster, and where each cluster begins."""
+
+    order: Counts
+    bounds: Counts
+    weights: Counts
+
+    @classmethod
+    def of(cls, labels: Labels, weights: Counts | None = None) -> Partition:
+        """From canonical labels; an item of weight w stands for w items that are always together."""
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(labels))]).astype(np.int64)
+        ones = np.ones(len(labels), np.int64) if weights is None else weights
+        return cls(np.argsort(labels, kind="stable").astype(np.int64), bounds, ones)
+
+    def distances(self, draws: NDArray[np.int32], terms: Floats) -> Floats:
+        """The loss against each draw, whose labels are (draw, item)."""
+        out = np.empty(len(draws))
+        scratch = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
+        measure_distances(draws, self.order, self.bounds, self.weights, terms, scratch, out)
+        return out
+
+    def add_memberships(self, draws: NDArray[np.int32], out: Floats) -> None:
+        """Add to `out`, for each item, the sum over draws of the share of its cluster it was together with."""
+        scratch = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
+        sum_memberships(draws, self.order, self.bounds, scratch, out)
+
+
+@kernel
+def take_terms(
+    row: NDArray[np.int32], items: Counts, weights: Counts, terms: Floats, counts: Counts
+) -> float:
+    """The sum of f over the clusters that `row` makes of these items; `counts` is zero before and after."""
+    for place in range(len(items)):
+        counts[row[items[place]]] += weights[items[place]]
+    total = 0.0
+    for place in range(len(items)):
+        cluster = row[items[place]]
+        total += terms[counts[cluster]]
+        counts[cluster] = 0
+    return total
+
+
+@kernel
+def measure_distances(
+    draws: NDArray[np.int32],
+    order: Counts,
+    bounds: Counts,
+    weights: Counts,
+    terms: Floats,
+    counts: Counts,
+    out: Floats,
+) -> None:
+    """The loss between one partition (`order`, `bounds`) and each draw, by one pass over the items a draw."""
+    own = 0.0
+    for cluster in range(len(bounds) - 1):
+        own += terms[weights[order[bounds[cluster] : bounds[cluster + 1]]].sum()]
+    for draw in range(draws.shape[0]):
+        row = draws[draw]
+        overlap = 0.0
+        for cluster in range(len(bounds) - 1):
+            members = order[bounds[cluster] : bounds[cluster + 1]]
+            overlap += take_terms(row, members, weights, terms, counts)
+        other = take_terms(row, order, weights, terms, counts)
+        out[draw] = max(0.0, own + other - 2.0 * overlap)
+
+
+@kernel
+def sum_memberships(
+    draws: NDArray[np.int32], order: Counts, bounds: Counts, counts: Counts, out: Floats
+) -> None:
+    """Add, for each draw, the share of an item's other members that it is with; alone, whether it is alone."""
+    for draw in range(draws.shape[0]):
+        row = draws[draw]
+        for place in range(len(order)):
+            counts[row[place]] += 1
+        for cluster in range(len(bounds) - 1):
+            if bounds[cluster + 1] - bounds[cluster] == 1:
+                item = order[bounds[cluster]]
+                out[item] += counts[row[item]] == 1
+        counts[:] = 0
+        for cluster in range(len(bounds) - 1):
+            members = order[bounds[cluster] : bounds[cluster + 1]]
+            if len(members) == 1:
+                continue
+            for item in members:
+                counts[row[item]] += 1
+            for item in members:
+                out[item] += (counts[row[item]] - 1) / (len(members) - 1)
+            for item in members:
+                counts[row[item]] = 0
+
+
+@kernel
+def count_pairs(draws: NDArray[np.int32], heads: NDArray[Any], links: NDArray[Any], out: Counts) -> None:
+    """Add to out[i, j], j < i, the number of draws that put i and j together.
+
+    `heads` (a cluster's latest item, -1 before and after) and `links` (an item's predecessor) are scratch.
+    """
+    for draw in range(draws.shape[0]):
+        for item in range(draws.shape[1]):
+            cluster = draws[draw, item]
+            links[item] = heads[cluster]
+            heads[cluster] = item
+            other = links[item]
+            while other >= 0:
+                out[item, other] += 1
+                other = links[other]
+        for item in range(draws.shape[1]):
+            heads[draws[draw, item]] = -1
+
+
+@kernel
+def measure_sizes(
+    draws: NDArray[np.int32], terms: Floats, counts: Counts, largest: Floats, entropy: Floats
+) -> None:
+    """The largest cluster and the entropy in nats of each draw; `terms` are those of the VI loss."""
+    n_items = draws.shape[1]
+    for draw in range(draws.shape[0]):
+        biggest = 0
+        for item in range(n_items):
+            counts[draws[draw, item]] += 1
+        spread = 0.0
+        for item in range(n_items):
+            size = counts[draws[draw, item]]
+            biggest = max(biggest, size)
+            spread += terms[size]
+            counts[draws[draw, item]] = 0
+        largest[draw] = biggest
+        entropy[draw] = terms[n_items] - spread

@@ -1,0 +1,170 @@
+"""Stored draws: partitions of n items as packed codes of the hidden items; canonical labels leave on demand.
+
+The code of a hidden item is its cluster's number among the clusters of hidden items or, where clusters may be
+shared with known items, the known cluster's number first and the new clusters' numbers after those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.compile import kernel
+from scdp.posterior.canonical import number_by_appearance
+from scdp.posterior.packing import Words, bits_for, unpack_draws, unpack_item
+
+Codes = NDArray[np.int32]
+
+# Labels unpacked at a time: 16 MB, small beside the draws and large beside the cost of a call.
+CHUNK_LABELS = 4_000_000
+
+
+@kernel
+def expand_codes(
+    codes: Codes, offset: int, hidden: NDArray[np.int64], known: Codes, numbers: Codes, labels: Codes
+) -> None:
+    """Canonical labels (draw, item) from the codes of hidden items and the codes of known ones."""
+    full = known.copy()
+    for draw in range(codes.shape[0]):
+        for place in range(len(hidden)):
+            full[hidden[place]] = codes[draw, place] + offset
+        number_by_appearance(full, 0, numbers, labels[draw])
+
+
+@dataclass(frozen=True, eq=False)
+class StoredDraws:
+    """Draws of `n_chains` chains of equal length.
+
+    `known` holds the cluster number of each known item and -1 where the item is hidden; `words` one packed
+    array a chain; `starts`, `n_codes` and `n_hidden_clusters` are (chain, draw).
+    """
+
+    known: Codes
+    shared: bool
+    words: tuple[Words, ...]
+    starts: NDArray[np.int64]
+    n_codes: NDArray[np.int32]
+    n_hidden_clusters: NDArray[np.int32]
+
+    @property
+    def n_chains(self) -> int:
+        return self.starts.shape[0]
+
+    @property
+    def n_draws(self) -> int:
+        """Draws in each chain."""
+        return self.starts.shape[1]
+
+    @property
+    def n_items(self) -> int:
+        return len(self.known)
+
+    @cached_property
+    def hidden(self) -> NDArray[np.int64]:
+        """Indices of the items whose cluster was sampled."""
+        return np.flatnonzero(self.known < 0)
+
+    @cached_property
+    def n_known_clusters(self) -> int:
+        return int(self.known.max(initial=-1)) + 1
+
+    @cached_property
+    def n_clusters(self) -> NDArray[np.int64]:
+        """Number of clusters among all items (chain, draw)."""
+        extra = 0 if self.shared else self.n_known_clusters
+        return self.n_codes.astype(np.int64) + extra
+
+    @cached_property
+    def widths(self) -> NDArray[np.uint8]:
+        """Bits a code takes in each draw (chain, draw)."""
+        bits = np.array([bits_for(count) for count in range(int(self.n_codes.max()) + 1)], np.uint8)
+        return bits[self.n_codes]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the stored draws take."""
+        tables = self.starts.nbytes + self.n_codes.nbytes + self.n_hidden_clusters.nbytes + self.known.nbytes
+        return tables + sum(chain.nbytes for chain in self.words)
+
+    def codes(self, chain: int, start: int, stop: int) -> Codes:
+        """Codes (draw, hidden item) of consecutive draws of a chain."""
+        out = np.empty((stop - start, len(self.hidden)), np.int32)
+        starts, widths = self.starts[chain, start:stop], self.widths[chain, start:stop]
+        unpack_draws(self.words[chain], starts, widths, out)
+        return out
+
+    def labels(self, chain: int, start: int, stop: int) -> Codes:
+        """Canonical labels (draw, item) of consecutive draws of a chain."""
+        return self._expand(self.codes(chain, start, stop))
+
+    def code_chunks(self) -> Iterator[tuple[slice, Codes]]:
+        """All codes in pieces, each with the place of its draws in the chain-major order."""
+        yield from self._chunks(self.codes, max(1, len(self.hidden)))
+
+    def label_chunks(self) -> Iterator[tuple[slice, Codes]]:
+        """All canonical labels in pieces, each with the place of its draws in the chain-major order."""
+        yield from self._chunks(self.labels, max(1, self.n_items))
+
+    def codes_at(self, draws: NDArray[np.int64]) -> Codes:
+        """Codes of chosen draws, counted in the chain-major order."""
+        out = np.empty((len(draws), len(self.hidden)), np.int32)
+        for row, (chain, draw) in enumerate(zip(*divmod(draws, self.n_draws), strict=True)):
+            out[row] = self.codes(chain, draw, draw + 1)[0]
+        return out
+
+    def labels_at(self, draws: NDArray[np.int64]) -> Codes:
+        """Canonical labels of chosen draws, counted in the chain-major order."""
+        return self._expand(self.codes_at(draws))
+
+    def item_codes(self, item: int) -> Codes:
+        """Codes (chain, draw) of one item, equal for two items in the draws that put them together."""
+        out = np.empty(self.starts.shape, np.int32)
+        if self.known[item] >= 0:
+            # Without sharing, hidden codes start at 0 too; negative numbers keep known clusters apart.
+            out[:] = self.known[item] if self.shared else -1 - self.known[item]
+            return out
+        place = int(np.searchsorted(self.hidden, item))
+        for chain, words in enumerate(self.words):
+            unpack_item(words, self.starts[chain], self.widths[chain], place, out[chain])
+        return out
+
+    def evenly_spaced(self, at_most: int) -> NDArray[np.int64]:
+        """At most so many draws, evenly over all chains, counted in the chain-major order."""
+        total = self.n_chains * self.n_draws
+        return np.unique(np.linspace(0, total - 1, min(total, max(1, at_most))).round().astype(np.int64))
+
+    def check(self) -> None:
+        """Refuse with ValueError what kernels could not read safely, such as a damaged file."""
+        shapes = {self.starts.shape, self.n_codes.shape, self.n_hidden_clusters.shape}
+        if len(shapes) > 1 or self.starts.ndim != 2 or self.starts.size == 0 or self.known.ndim != 1:
+            raise ValueError("tables of different shapes")
+        if self.n_codes.min() < 0 or self.known.min(initial=0) < -1:
+            raise ValueError("negative counts")
+        for words, starts, widths in zip(self.words, self.starts, self.widths, strict=True):
+            ends = starts + (len(self.hidden) * widths.astype(np.int64) + 63) // 64
+            if words.ndim != 1 or starts.min() < 0 or ends.max() > len(words):
+                raise ValueError("draws beyond the end of the words")
+        counts = self.n_codes.ravel()
+        for place, codes in self.code_chunks():
+            if (codes.max(axis=1, initial=0) >= np.maximum(1, counts[place])).any():
+                raise ValueError("codes out of range")
+
+    def _expand(self, codes: Codes) -> Codes:
+        labels = np.empty((len(codes), self.n_items), np.int32)
+        offset = 0 if self.shared else self.n_known_clusters
+        numbers = np.full(int(self.n_clusters.max()), -1, np.int32)
+        expand_codes(codes, offset, self.hidden, self.known, numbers, labels)
+        return labels
+
+    def _chunks(self, read: Any, row_length: int) -> Iterator[tuple[slice, Codes]]:
+        step = max(1, CHUNK_LABELS // row_length)
+        for chain in range(self.n_chains):
+            for start in range(0, self.n_draws, step):
+                stop = min(start + step, self.n_draws)
+                first = chain * self.n_draws
+                yield slice(first + start, first + stop), read(chain, start, stop)

@@ -1,0 +1,218 @@
+"""The recorder a sampler writes to: cluster ids of all items enter draw by draw, a Posterior leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scdp.compile import kernel
+from scdp.errors import InputError
+from scdp.posterior.canonical import as_integers, canonical_labels, dense_ids
+from scdp.posterior.draws import Codes, StoredDraws
+from scdp.posterior.packing import Words, bits_for, pack, words_for
+
+if TYPE_CHECKING:
+    from scdp.posterior.posterior import Posterior
+
+PAGE_WORDS = 1 << 15
+
+
+@kernel
+def encode(
+    ids: NDArray[np.int64],
+    first: int,
+    hidden: NDArray[np.int64],
+    known: NDArray[np.int64],
+    known_codes: Codes,
+    slots: NDArray[np.int64],
+    numbers: Codes,
+    out: Codes,
+) -> tuple[int, int]:
+    """Number the clusters of hidden items: known clusters keep theirs, new ones follow in order of appearance.
+
+    Returns how many new clusters and how many known clusters hold a hidden item; the first is negative when
+    the known items are not grouped as `known_codes` says. `slots` is scratch, one cell a known cluster;
+    `numbers` is scratch that holds -1 on entry and on return.
+    """
+    slots[:] = -1
+    faithful = True
+    for place in range(len(known)):
+        slot = ids[known[place]] - first
+        code = known_codes[place]
+        if slots[code] < 0 and numbers[slot] < 0:
+            slots[code] = slot
+            numbers[slot] = code
+        faithful &= slots[code] == slot and numbers[slot] == code
+    new = 0
+    joined = 0
+    for place in range(len(hidden)):
+        slot = ids[hidden[place]] - first
+        if numbers[slot] < 0:
+            numbers[slot] = len(slots) + new
+            new += 1
+        code = numbers[slot]
+        out[place] = code
+        if code < len(slots) and slots[code] >= 0:
+            slots[code] = -1
+            joined += 1
+    for place in range(len(ids)):
+        numbers[ids[place] - first] = -1
+    return (new, joined) if faithful else (-1, joined)
+
+
+class _Chain:
+    """The storage and scratch of one chain; chains share nothing, so threads need no lock."""
+
+    def __init__(self, n_draws: int, n_hidden: int, n_known_clusters: int) -> None:
+        self.pages: list[Words] = []
+        self.finished_words = 0
+        self.used = 0
+        self.starts = np.full(n_draws, -1, np.int64)
+        self.n_codes = np.zeros(n_draws, np.int32)
+        self.n_hidden_clusters = np.zeros(n_draws, np.int32)
+        self.codes = np.empty(n_hidden, np.int32)
+        self.slots = np.empty(n_known_clusters, np.int64)
+        self.numbers = np.empty(0, np.int32)
+
+    def scratch(self, span: int) -> Codes:
+        if len(self.numbers) < span:
+            self.numbers = np.full(span + span // 4, -1, np.int32)
+        return self.numbers
+
+    def room(self, n_words: int) -> tuple[int, Words]:
+        """A place for `n_words` words: where it will be once the pages are joined, and the words themselves."""
+        if not self.pages or self.used + n_words > len(self.pages[-1]):
+            self._close_page()
+            self.pages.append(np.zeros(max(PAGE_WORDS, n_words), np.uint64))
+            self.used = 0
+        place = self.used
+        self.used += n_words
+        return self.finished_words + place, self.pages[-1][place : self.used]
+
+    def join(self) -> Words:
+        """All words as one array; pages are let go one by one, so memory never holds the chain twice."""
+        self._close_page()
+        words = np.empty(self.finished_words, np.uint64)
+        end = len(words)
+        while self.pages:
+            page = self.pages.pop()
+            words[end - len(page) : end] = page
+            end -= len(page)
+        self.pages, self.used, self.finished_words = [words], len(words), 0
+        return words
+
+    def _close_page(self) -> None:
+        if self.pages:
+            self.pages[-1] = self.pages[-1][: self.used]
+            self.finished_words += self.used
+
+
+class DrawRecorder:
+    """Keeps draws as packed canonical codes.
+
+    `labels_template` gives the cluster of every known item by any integers (its values at hidden items are
+    ignored) and `hidden` the indices of the sampled items. With `shared=False` hidden items never join a known
+    cluster, which is stored more compactly. Different chains may record from different threads.
+    """
+
+    def __init__(
+        self,
+        n_chains: int,
+        n_draws: int,
+        labels_template: ArrayLike,
+        hidden: ArrayLike,
+        *,
+        shared: bool = True,
+    ) -> None:
+        template = as_integers(labels_template)
+        if n_chains < 1 or n_draws < 1:
+            raise InputError(f"at least one chain and one draw are needed, not {n_chains} and {n_draws}")
+        self.known, self.shared = _known_codes(template, np.asarray(hidden, np.int64)), shared
+        self.hidden_items = np.flatnonzero(self.known < 0)
+        self.known_items = np.flatnonzero(self.known >= 0)
+        self.known_codes = self.known[self.known_items]
+        self.n_known_clusters = int(self.known.max(initial=-1)) + 1
+        self.n_draws = n_draws
+        sizes = (n_draws, len(self.hidden_items), self.n_known_clusters)
+        self.chains = [_Chain(*sizes) for _ in range(n_chains)]
+
+    def record(self, chain: int, draw: int, slots: ArrayLike) -> None:
+        """Store one draw: the cluster id of every item, by any integers."""
+        store = self.chains[chain]
+        new, joined = self._encode(store, slots, f"chain {chain}, draw {draw}")
+        n_codes = new + (self.n_known_clusters if self.shared else 0)
+        width = bits_for(n_codes)
+        start, words = store.room(words_for(len(store.codes), width))
+        if width:
+            pack(store.codes, width, words)
+        store.n_codes[draw] = n_codes
+        store.n_hidden_clusters[draw] = new + joined
+        store.starts[draw] = start
+
+    def finish(self, traces: Mapping[str, ArrayLike] | None = None, *, names: Any = None) -> Posterior:
+        """The posterior of what was recorded; after an interruption, of the draws that every chain reached."""
+        from scdp.posterior.posterior import Posterior
+
+        kept = min(_leading_run(chain.starts >= 0) for chain in self.chains)
+        if kept == 0:
+            raise InputError("a chain has no draw yet: run more sweeps before asking for its posterior")
+        draws = StoredDraws(
+            known=self.known,
+            shared=self.shared,
+            words=tuple(chain.join() for chain in self.chains),
+            starts=np.stack([chain.starts[:kept] for chain in self.chains]),
+            n_codes=np.stack([chain.n_codes[:kept] for chain in self.chains]),
+            n_hidden_clusters=np.stack([chain.n_hidden_clusters[:kept] for chain in self.chains]),
+        )
+        cut = {name: np.asarray(values)[:, :kept] for name, values in (traces or {}).items()}
+        return Posterior(draws, cut, names=names)
+
+    def _encode(self, store: _Chain, slots: ArrayLike, place: str) -> tuple[int, int]:
+        ids, first, span = dense_ids(as_integers(slots))
+        if len(ids) != len(self.known):
+            raise InputError(f"{place}: {len(ids)} cluster ids for {len(self.known)} items")
+        new, joined = encode(
+            ids,
+            first,
+            self.hidden_items,
+            self.known_items,
+            self.known_codes,
+            store.slots,
+            store.scratch(span),
+            store.codes,
+        )
+        if new < 0:
+            raise InputError(f"{place}: the known items are not grouped as their given labels say")
+        if not self.shared:
+            if joined:
+                raise InputError(f"{place}: a hidden item joined a known cluster; record with shared=True")
+            store.codes -= self.n_known_clusters
+        return new, joined
+
+
+def store_array(
+    draws: NDArray[Any], labels_template: NDArray[Any], hidden: NDArray[np.int64], shared: bool
+) -> StoredDraws:
+    """Store an integer array (chain, draw, item) of any cluster ids."""
+    recorder = DrawRecorder(draws.shape[0], draws.shape[1], labels_template, hidden, shared=shared)
+    for chain, rows in enumerate(draws):
+        for draw, row in enumerate(rows):
+            recorder.record(chain, draw, row)
+    return recorder.finish().stored
+
+
+def _known_codes(template: NDArray[np.int64], hidden: NDArray[np.int64]) -> Codes:
+    is_known = np.ones(len(template), bool)
+    if len(hidden) and not (0 <= hidden.min() and hidden.max() < len(template)):
+        raise InputError(f"hidden items must be indices from 0 to {len(template) - 1}")
+    is_known[hidden] = False
+    known = np.full(len(template), -1, np.int32)
+    known[is_known] = canonical_labels(template[is_known])
+    return known
+
+
+def _leading_run(recorded: NDArray[np.bool_]) -> int:
+    return len(recorded) if recorded.all() else int(np.argmin(recorded))

@@ -1,0 +1,115 @@
+"""Small compiled pieces that the kernels share: choosing by log weight, sums by cluster, used slots."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from scdp.compile import kernel
+from scdp.sampler.items import Floats, Integers, Items
+from scdp.sampler.state import State
+
+
+class Sums(NamedTuple):
+    """Per cluster slot: number of items, and per feature the sum of weights and of weighted values."""
+
+    count: Integers
+    weight: Floats
+    pull: Floats
+
+
+@kernel
+def choose(rng: np.random.Generator, log_weight: Floats, n: int) -> int:
+    """Draw an index below n with probability proportional to exp(log_weight); overwrites log_weight."""
+    largest = log_weight[0]
+    for i in range(1, n):
+        largest = max(largest, log_weight[i])
+    total = 0.0
+    for i in range(n):
+        total += np.exp(log_weight[i] - largest)
+        log_weight[i] = total
+    target = rng.random() * total
+    for i in range(n - 1):
+        if target < log_weight[i]:
+            return i
+    return n - 1
+
+
+@kernel
+def add_item(sums: Sums, slot: int, items: Items, i: int, row: Floats, sign: int) -> None:
+    """Add (sign 1) or take away (sign -1) item i, written with precisions `row`, at a cluster's sums."""
+    sums.count[slot] += sign
+    for f in range(row.shape[0]):
+        w = sign * items.observed[i, f] * row[f]
+        sums.weight[slot, f] += w
+        sums.pull[slot, f] += w * items.points[i, f]
+
+
+@kernel
+def empty_sums(n_slots: int, n_features: int) -> Sums:
+    return Sums(
+        np.zeros(n_slots, np.int64), np.zeros((n_slots, n_features)), np.zeros((n_slots, n_features))
+    )
+
+
+@kernel
+def copy_sums(source: Sums, slot: int, target: Sums, at: int) -> None:
+    target.count[at] = source.count[slot]
+    target.weight[at, :] = source.weight[slot, :]
+    target.pull[at, :] = source.pull[slot, :]
+
+
+@kernel
+def clear_sums(sums: Sums, slot: int) -> None:
+    """An emptied cluster is exactly zero again: no rounding is inherited by whoever opens the slot next."""
+    sums.count[slot] = 0
+    sums.weight[slot, :] = 0.0
+    sums.pull[slot, :] = 0.0
+
+
+@kernel
+def cluster_sums(items: Items, state: State) -> Sums:
+    """The sums of every cluster slot, from scratch."""
+    sums = empty_sums(items.known_in_slot.shape[0], items.points.shape[1])
+    for i in range(items.points.shape[0]):
+        add_item(sums, state.cluster[i], items, i, state.precision[state.type[i]], 1)
+    return sums
+
+
+@kernel
+def slot_counts(slots: Integers, n_slots: int) -> Integers:
+    """How many items sit in each slot."""
+    counts = np.zeros(n_slots, np.int64)
+    for slot in slots:
+        counts[slot] += 1
+    return counts
+
+
+@kernel
+def highest_used(counts: Integers, start: Integers, end: Integers) -> Integers:
+    """For each range of slots, one past the highest used slot."""
+    high = start.copy()
+    for r in range(start.shape[0]):
+        for slot in range(start[r], end[r]):
+            if counts[slot] > 0:
+                high[r] = slot + 1
+    return high
+
+
+@kernel
+def lowest_empty(counts: Integers, start: int) -> int:
+    slot = start
+    while counts[slot] > 0:
+        slot += 1
+    return slot
+
+
+@kernel
+def log_table(n: int) -> Floats:
+    """log 0, log 1, …, log n: counts are whole numbers, so their logarithms are looked up."""
+    table = np.empty(n + 1)
+    table[0] = -np.inf
+    for i in range(1, n + 1):
+        table[i] = np.log(i)
+    return table

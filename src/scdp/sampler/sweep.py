@@ -1,0 +1,134 @@
+"""One sweep: the kernels of a model in order, `(rng, state, ...) -> (state, info)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from scdp.model.priors import Priors
+from scdp.sampler.clusters import resample_clusters
+from scdp.sampler.concentration import log_symmetric_polynomials, resample_concentration
+from scdp.sampler.items import Floats, Integers, Items
+from scdp.sampler.means import draw_mean_variance, draw_means, separation_prior
+from scdp.sampler.paper import resample_clusters_given_means
+from scdp.sampler.split_merge import split_merge
+from scdp.sampler.state import State
+from scdp.sampler.types import resample_precisions, resample_types
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep does: which scheme, what is learned, and how many split-merge moves are tried."""
+
+    scheme: Literal["collapsed", "paper"] = "collapsed"
+    learn_types: bool = True
+    learn_concentrations: bool = True
+    learn_mean_variance: bool = False
+    separation: bool = False
+    split_merge_attempts: int = 5
+
+
+class Info(NamedTuple):
+    """What a sweep reports for diagnostics; no later step reads it."""
+
+    moved_clusters: int
+    accepted_split_merges: int
+    moved_types: int
+
+
+class Constants(NamedTuple):
+    """What concentration updates need and no sweep changes: sizes and their log symmetric polynomials."""
+
+    sizes: Integers
+    log_symmetric: Floats
+    all_items: Integers
+    log_symmetric_all: Floats
+
+
+def constants_of(items: Items) -> Constants:
+    sizes = items.sizes
+    whole = np.array([len(items.points)], dtype=np.int64)
+    return Constants(sizes, log_symmetric_polynomials(sizes), whole, log_symmetric_polynomials(whole))
+
+
+def sweep(
+    rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors, constants: Constants
+) -> tuple[State, Info]:
+    """One full update of the state under the plan."""
+    step = collapsed_sweep if plan.scheme == "collapsed" else paper_sweep
+    state, info = step(rng, state, items, plan, priors)
+    if plan.learn_concentrations:
+        state = update_concentrations(rng, state, priors, constants)
+    return state, info
+
+
+def collapsed_sweep(
+    rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors
+) -> tuple[State, Info]:
+    """Clusters with means integrated out; then means are drawn, serve the type updates, and are forgotten."""
+    moved = accepted = moved_types = 0
+    if len(items.hidden):
+        cluster, moved = resample_clusters(rng, items, state)
+        state = state._replace(cluster=cluster)
+    if len(items.hidden) and plan.split_merge_attempts:
+        cluster, accepted = split_merge(rng, items, state, plan.split_merge_attempts)
+        state = state._replace(cluster=cluster)
+    if plan.learn_types or plan.learn_mean_variance:
+        means, used = draw_means(rng, items, state)
+        state = update_priors(rng, state, plan, priors, means, used)
+        if plan.learn_types:
+            types, precision, moved_types = resample_types(rng, items, state, means)
+            state = state._replace(type=types, precision=precision)
+            state = state._replace(precision=resample_precisions(rng, items, state, means))
+    return state, Info(moved, accepted, moved_types)
+
+
+def paper_sweep(
+    rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors
+) -> tuple[State, Info]:
+    """The paper's Figure 2: means, precisions, then clusters and types given both."""
+    moved_types = 0
+    means, used = draw_means(rng, items, state)
+    state = update_priors(rng, state, plan, priors, means, used)
+    if plan.learn_types:
+        state = state._replace(precision=resample_precisions(rng, items, state, means))
+    cluster, means, moved = resample_clusters_given_means(rng, items, state, means)
+    state = state._replace(cluster=cluster)
+    if plan.learn_types:
+        types, precision, moved_types = resample_types(rng, items, state, means)
+        state = state._replace(type=types, precision=precision)
+    return state, Info(moved, 0, moved_types)
+
+
+def update_priors(
+    rng: np.random.Generator, state: State, plan: Plan, priors: Priors, means: Floats, used: Integers
+) -> State:
+    """The mean variance where it is learned, and SCDP-2's precision prior."""
+    if plan.learn_mean_variance:
+        prior = priors.mean_precision
+        variance = draw_mean_variance(rng, means, used, prior.shape, prior.rate)
+        state = state._replace(mean_variance=variance)
+    if plan.separation:
+        shape, rate = separation_prior(means, used)
+        state = state._replace(shape=shape, rate=rate)
+    return state
+
+
+def update_concentrations(
+    rng: np.random.Generator, state: State, priors: Priors, constants: Constants
+) -> State:
+    """Both concentrations, each given how many clusters (types) there are."""
+    n_clusters, n_types = len(np.unique(state.cluster)), len(np.unique(state.type))
+    prior = priors.cluster_concentration
+    alpha_cluster = resample_concentration(
+        rng, state.cluster_concentration, constants.sizes, n_clusters, constants.log_symmetric,
+        prior.shape, prior.rate,
+    )  # fmt: skip
+    prior = priors.type_concentration
+    alpha_type = resample_concentration(
+        rng, state.type_concentration, constants.all_items, n_types, constants.log_symmetric_all,
+        prior.shape, prior.rate,
+    )  # fmt: skip
+    return state._replace(cluster_concentration=alpha_cluster, type_concentration=alpha_type)
