@@ -9,8 +9,9 @@ import pytest
 from scdp.datasets import load_ace
 from scdp.errors import InputError
 
-SOURCE = "<DOC>\n<DOCID> d1 </DOCID>\n<TEXT>\nMaria Lopez of Acme &amp; Sons met\nLopez in Bonn.\n</TEXT>\n</DOC>\n"
-WRITTEN = "\n d1 \n\nMaria Lopez of Acme &amp; Sons met\nLopez in Bonn.\n\n\n"
+BODY = "Maria Lopez of Acme &amp; Sons met\nLopez in Bonn."
+SOURCE = f"<DOC>\n<DOCID> d1 </DOCID>\n<TEXT>\n{BODY}\n</TEXT>\n</DOC>\n"
+WRITTEN = f"\n d1 \n\n{BODY}\n\n\n"
 DOCTYPE = '<!DOCTYPE source_file SYSTEM "apf.v4.0.1.dtd">'
 
 
@@ -82,6 +83,14 @@ def test_named_mentions_of_a_document(tmp_path):
 def test_offsets_that_count_an_entity_as_one_character(tmp_path):
     plain = WRITTEN.replace("&amp;", "&")
     check_small_document(load_ace(write(tmp_path, small_document(plain, "Acme & Sons"))))
+
+
+def test_an_annotation_without_text_takes_it_from_the_source(tmp_path):
+    bare = small_document().replace(">Bonn<", "><")
+    check_small_document(load_ace(write(tmp_path, bare)))
+    first = WRITTEN.index("Bonn")
+    with pytest.raises(InputError, match="do not belong together"):
+        load_ace(write(tmp_path, bare.replace(f'END="{first + 3}"', 'END="9999"')))
 
 
 def test_documents_are_found_in_folders_and_kept_apart(tmp_path):

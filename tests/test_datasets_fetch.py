@@ -1,4 +1,4 @@
-"""Fetching from a server on this machine: whole files only, the right bytes only, and clear words otherwise."""
+"""Fetching from a server on this machine: whole files with the right bytes, and clear words otherwise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import os
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,14 +15,14 @@ import pytest
 from scdp.datasets import fetch, locate, sources
 from scdp.errors import DataNotFoundError, InputError
 
-CONTENT = os.urandom(150_000)
+SIZE = 150_000
+CONTENT = os.urandom(SIZE)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        answer = {"/good": self._good, "/short": self._short, "/away": self._away, "/slow": self._slow}
-        answer.get(self.path, self._missing)()
+        getattr(self, f"_{self.path[1:]}", self._missing)()
 
     def _start(self, code, **headers):
         self.send_response(code)
@@ -44,6 +45,13 @@ class Handler(BaseHTTPRequestHandler):
         self._start(200, Content_Length=str(len(CONTENT)))
         self.server.stopped.wait(5)
 
+    def _endless(self):
+        self._start(200)
+        with suppress(ConnectionError):
+            for _ in range(1000):
+                self.wfile.write(CONTENT)
+                self.server.sent += SIZE
+
     def _missing(self):
         self._start(404, Content_Length="0")
 
@@ -52,12 +60,14 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server():
+def running_server(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running.stopped = threading.Event()
+    running.stopped, running.sent = threading.Event(), 0
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    yield f"http://127.0.0.1:{running.server_port}"
+    running.address = f"http://127.0.0.1:{running.server_port}"
+    yield running
     running.stopped.set()
     running.shutdown()
     thread.join()
@@ -65,11 +75,16 @@ def server():
 
 
 @pytest.fixture
+def server(running_server):
+    return running_server.address
+
+
+@pytest.fixture
 def target(tmp_path):
     return tmp_path / "cache" / "set" / "file.bin"
 
 
-def get(url, target, *, size=len(CONTENT), sha256=DIGEST, timeout=5.0):
+def get(url, target, *, size=SIZE, sha256=DIGEST, timeout=5.0):
     fetch.fetch_file(url, target, size=size, sha256=sha256, timeout=timeout)
 
 
@@ -99,6 +114,13 @@ def test_a_good_file_arrives_whole(server, target):
 def test_anything_else_leaves_no_file(server, target, page, options, message):
     with pytest.raises(InputError, match=message):
         get(f"{server}/{page}", target, **options)
+    assert nothing_left(target)
+
+
+def test_a_server_without_end_cannot_fill_the_disk(running_server, target):
+    with pytest.raises(InputError, match="more bytes"):
+        get(f"{running_server.address}/endless", target)
+    assert running_server.sent < 100 * SIZE
     assert nothing_left(target)
 
 

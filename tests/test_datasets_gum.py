@@ -1,4 +1,4 @@
-"""GUM's entity brackets, heads and names: by hand on small sentences, and against the table derived elsewhere."""
+"""GUM's entity brackets, heads and names: by hand on small sentences, and against a derived table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from scdp.datasets import coreference, gum, load_coreference
 from scdp.errors import InputError
 
-# The five names that differ from the table derived before this extraction was written; ours are the right ones.
+# The names that differ from the table derived before this extraction was written; ours are whole.
 BETTER_NAMES = {
     "GUM_bio_enfant:636-654": "Holland Lodge No. 8",
     "GUM_bio_galois:975-979": "Bourg-la-Reine",
@@ -124,6 +124,15 @@ def test_multiword_lines_and_empty_nodes_do_not_shift_positions():
         (3, 4, "Ann", "Ann's"),
         (5, 5, "Bonn", "Bonn"),
     ]
+
+
+def test_the_spacing_after_a_multiword_is_that_of_its_line():
+    assert found(
+        "1-2=>Ann's/_/_/_/SpaceAfter=No",
+        "Ann/PROPN/0/root/Entity=(1-person-new-x-cf1-1-sgl",
+        "'s/PART/1/case/_",
+        "!/PUNCT/1/punct/Entity=1)",
+    ) == [("person", "Ann", "Ann's!", "Ann")]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from scdp import datasets
-from scdp.datasets import digits
+from scdp.datasets import Labelled, digits
+from scdp.datasets.references import written_by
 from scdp.errors import DataNotFoundError, InputError
+from scdp.records import records_from
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +81,14 @@ def test_references_are_split_by_author(author, test, train, data_or_skip):
     assert (size(task.test), size(task.train)) == (test, train)
     assert not set(task.test.clusters) & set(task.train.clusters)
     assert task.test.data.names == ("author", "title", "date", "venue")
+
+
+def test_half_of_a_clusters_records_make_its_author():
+    data = records_from(
+        {"author": ["Y. Freund", "anon.", "A", "B", "C"], "title": ["t", "t", "by FREUND", "t", None]}
+    )
+    records = Labelled(data, np.array(["x", "x", "y", "y", "y"]), np.arange(5))
+    assert written_by(records, "Freund").tolist() == [True, True, False, False, False]
 
 
 def test_references_can_keep_the_label_with_the_typo(data_or_skip):

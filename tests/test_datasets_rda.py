@@ -94,6 +94,12 @@ def test_every_truncation_is_an_input_error(tmp_path):
             read_rda(write(tmp_path, CONTENT[:length]))
 
 
+def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("scdp.datasets.rda._LARGEST", len(CONTENT) - 1)
+    with pytest.raises(InputError, match="unpacks to more than"):
+        read_rda(write(tmp_path, gzip.compress(CONTENT)))
+
+
 def test_a_truncated_gzip_is_an_input_error(tmp_path):
     packed = gzip.compress(CONTENT)
     for length in range(2, len(packed)):

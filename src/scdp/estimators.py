@@ -115,7 +115,9 @@ class SCDP(ClusterMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         documents = check_documents(groups, len(X))
         order = np.lexsort((*X.T, *([] if documents is None else [documents])))
-        posterior, seating, known = self._sample_new(X[order], None if documents is None else documents[order])
+        posterior, seating, known = self._sample_new(
+            X[order], None if documents is None else documents[order]
+        )
         labels = labels_from(self._estimate(posterior), seating, known)[len(self._rows) :]
         return labels[np.argsort(order)]
 
@@ -129,7 +131,9 @@ class SCDP(ClusterMixin, BaseEstimator):
         rows = np.vstack([self._rows, X])
         known = np.concatenate([self.labels_, np.full(len(X), UNKNOWN)])
         if (documents is None) != (self._documents is None):
-            raise InputError("groups were given to only one of fit and predict; give them to both or to neither")
+            raise InputError(
+                "groups were given to only one of fit and predict; give them to both or to neither"
+            )
         together = None if documents is None else np.concatenate([self._documents, documents])
         seating = seat(self._scaled(rows), known, together, share_clusters=self.share_clusters)
         rngs = streams(self._seed + 1, self.n_chains)

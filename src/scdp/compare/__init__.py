@@ -112,7 +112,7 @@ def shared_coauthors(column: Columns, threshold: float = 0.1, **common: Unpack[C
 def register(name: str, function: Callable[[str, str], float]) -> Callable[..., Comparison]:
     """Make your own comparison of two cleaned texts, and get its constructor; spec files know it by `name`.
 
-    The function must be symmetric. It is called once for each pair of distinct values: the slow path.
+    The function must be symmetric. It is called from Python for the pairs of distinct values: the slow path.
     """
     register_kind(name, function)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.scorers import Floats, Integers, incidence, thread_count
+from scdp.compare.scorers import Floats, Integers, by_rows, incidence, thread_count
 
-NAMES_AT_ONCE = 1024
+NAMES_AT_ONCE = 256
 
 
 def matching_names(names: Sequence[str], threshold: float, workers: int) -> Any:
@@ -50,12 +50,12 @@ class SharedNamesScorer:
         self._near = near
 
     def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
-        others = rows if columns is None else columns
-        of_rows = (self._names[rows] @ self._near[others].T).toarray()
-        if columns is None:
-            return _distance(np.minimum(of_rows, of_rows.T))
-        of_others = (self._near[rows] @ self._names[others].T).toarray()
-        return _distance(np.minimum(of_rows, of_others))
+        return by_rows(rows, columns, self._score)
+
+    def _score(self, rows: Integers, columns: Integers) -> Floats:
+        of_rows = (self._names[rows] @ self._near[columns].T).toarray()
+        of_columns = (self._near[rows] @ self._names[columns].T).toarray()
+        return _distance(np.minimum(of_rows, of_columns))
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
         of_left = self._names[left].multiply(self._near[right]).sum(axis=1)

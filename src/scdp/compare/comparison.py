@@ -21,7 +21,7 @@ OPTIONS = ("scale", "separator", "threshold")
 
 # The scale of numbers is this percentile of the absolute differences between training records.
 SCALE_PERCENTILE = 95
-SCALE_SAMPLE = 2000
+SCALE_SAMPLE = 1000
 
 
 class ComparisonError(InputError):
@@ -151,7 +151,7 @@ def make_comparison(
 def learned_scale(numbers: NDArray[np.float64]) -> float:
     """The 95th percentile of the absolute differences; the largest if that is 0, and 1 if all are equal.
 
-    Of more than 2000 numbers, 2000 evenly spaced order statistics stand in: no chance is involved.
+    Of more than 1000 numbers, 1000 evenly spaced order statistics stand in: no chance is involved.
     """
     ordered = np.sort(numbers)
     if len(ordered) > SCALE_SAMPLE:

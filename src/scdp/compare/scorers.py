@@ -17,6 +17,8 @@ Floats = NDArray[np.float32]
 
 # Below this many pairs starting threads costs more than it saves.
 PAIRS_WORTH_A_THREAD = 20_000
+# Blocks whose scoring needs more memory than their result are made in parts of about so many pairs.
+PAIRS_AT_ONCE = 1 << 18
 
 
 class Scorer(Protocol):
@@ -36,24 +38,34 @@ def thread_count(workers: int, n_pairs: int) -> int:
     return workers if workers > 0 else os.cpu_count() or 1
 
 
+def by_rows(
+    rows: Integers, columns: Integers | None, score: Callable[[Integers, Integers], Floats]
+) -> Floats:
+    """A block made of parts `score(some rows, columns)`; without columns, each half of it once."""
+    others = rows if columns is None else columns
+    out = np.empty((len(rows), len(others)), dtype=np.float32)
+    step = max(1, PAIRS_AT_ONCE // max(len(others), 1))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        first = start if columns is None else 0
+        out[part, first:] = score(rows[part], others[first:])
+        if columns is None:
+            out[first:, part] = out[part, first:].T
+    return out
+
+
 class PairScorer:
-    """Makes blocks out of pairs, each unordered pair scored once; for scorers that have no faster block."""
+    """Makes blocks out of pairs, for scorers that have no faster way."""
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
         raise NotImplementedError
 
     def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
-        if columns is None:
-            return self._symmetric(rows, workers)
-        left, right = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
-        return self.pairs(left, right, workers).reshape(len(rows), len(columns))
+        def score(some: Integers, others: Integers) -> Floats:
+            left, right = np.repeat(some, len(others)), np.tile(others, len(some))
+            return self.pairs(left, right, workers).reshape(len(some), len(others))
 
-    def _symmetric(self, rows: Integers, workers: int) -> Floats:
-        upper = np.triu_indices(len(rows))
-        out = np.empty((len(rows), len(rows)), dtype=np.float32)
-        out[upper] = self.pairs(rows[upper[0]], rows[upper[1]], workers)
-        out[upper[::-1]] = out[upper]
-        return out
+        return by_rows(rows, columns, score)
 
 
 class RapidFuzzScorer:
@@ -140,9 +152,11 @@ class TokenSetScorer:
         self._sizes = np.asarray(self._words.sum(axis=1), dtype=np.float32).ravel()
 
     def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
-        others = rows if columns is None else columns
-        shared = (self._words[rows] @ self._words[others].T).toarray()
-        return self._distance(shared, self._sizes[rows][:, None], self._sizes[others])
+        def score(some: Integers, others: Integers) -> Floats:
+            shared = (self._words[some] @ self._words[others].T).toarray()
+            return self._distance(shared, self._sizes[some][:, None], self._sizes[others])
+
+        return by_rows(rows, columns, score)
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
         shared = np.asarray(self._words[left].multiply(self._words[right]).sum(axis=1)).ravel()
@@ -168,7 +182,7 @@ def incidence(sets: Sequence[Sequence[str]], known: dict[str, int] | None = None
 
 
 class FunctionScorer(PairScorer):
-    """A user's function of two texts, called once for each unordered pair: the slow path."""
+    """A user's function of two texts, called from Python for each pair: the slow path."""
 
     def __init__(self, vocabulary: Sequence[str], name: str, function: Callable[[str, str], float]) -> None:
         self._texts, self._name, self._function = vocabulary, name, function

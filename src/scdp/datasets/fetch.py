@@ -67,8 +67,8 @@ def _temporary_beside(target: Path) -> tuple[int, str]:
 def _download(url: str, stream: IO[bytes], size: int, timeout: float) -> str:
     digest, received = hashlib.sha256(), 0
     with closing(_open(url, timeout)) as response:
-        # One byte beyond the size is enough to know the file is another one; a server cannot fill the disk.
-        while received <= size and (chunk := _read(url, response, min(_CHUNK, size + 1 - received))):
+        # Stops once there is more than expected: a server cannot fill the disk.
+        while received <= size and (chunk := _read(url, response)):
             digest.update(chunk)
             stream.write(chunk)
             received += len(chunk)
@@ -89,9 +89,9 @@ def _open(url: str, timeout: float) -> IO[bytes]:
     return response
 
 
-def _read(url: str, response: IO[bytes], count: int) -> bytes:
+def _read(url: str, response: IO[bytes]) -> bytes:
     try:
-        return response.read(count)
+        return response.read(_CHUNK)
     except (OSError, HTTPException) as error:
         raise InputError(f"{url} stopped answering ({error})") from error
 

@@ -59,9 +59,12 @@ def load_rldata500() -> Labelled:
     if not isinstance(frame, Vector) or not isinstance(identity, Vector):
         raise InputError(f"{path}: expected the objects RLdata500 and identity.RLdata500")
     data = records_from(columns_of(frame, str(path)), str(path))
-    clusters = [value for value in identity.values if isinstance(value, float) and value.is_integer()]
+    numbers = [value for value in identity.values if isinstance(value, float) and value.is_integer()]
+    clusters = [number for number in numbers if abs(number) < 2**31]
     if len(clusters) != len(data):
-        raise InputError(f"{path}: {len(data)} records but {len(clusters)} identities")
+        raise InputError(
+            f"{path}: {len(data)} records but {len(clusters)} with an identity; get the file again"
+        )
     return Labelled(data, np.array(clusters, dtype=np.int64), np.arange(1, len(data) + 1))
 
 

@@ -15,8 +15,8 @@ from scdp.distances.storage import Distances
 from scdp.records import Records
 from scdp.specs import Spec
 
-# Entries of the largest temporary table: 64 MB of float32, beside what a scorer itself needs for it.
-TABLE_ENTRIES = 1 << 24
+# Entries of the largest temporary table: 16 MB of float32.
+TABLE_ENTRIES = 1 << 22
 
 Progress = Callable[[int, int], None]
 
@@ -52,23 +52,25 @@ def compute_distances(
 
 def _fill(out: NDArray[np.float32], prepared: Prepared, members: NDArray[np.int64], workers: int) -> None:
     """Write a group's upper triangle, row after row."""
-    size = len(members)
-    values, places = distinct(prepared.codes[members])
-    rows_at_once = size if len(values) ** 2 <= TABLE_ENTRIES else max(1, TABLE_ENTRIES // len(values))
+    codes = prepared.codes[members]
+    n_values = len(distinct(codes)[0])
+    rows_at_once = len(codes) if n_values**2 <= TABLE_ENTRIES else max(1, TABLE_ENTRIES // n_values)
     position = 0
-    for first in range(0, size - 1, rows_at_once):
-        rows = places[first : first + rows_at_once]
-        table, row_places = _table(prepared, values, rows, rows_at_once < size, workers)
-        for rank, row in enumerate(row_places.tolist(), start=first):
-            count = size - rank - 1
-            out[position : position + count] = table[row][places[rank + 1 :]]
+    for first in range(0, len(codes) - 1, rows_at_once):
+        rest = codes[first:]
+        table, rows, columns = _table(prepared, rest, min(rows_at_once, len(rest)), workers)
+        for rank, row in enumerate(rows.tolist()):
+            count = len(rest) - rank - 1
+            out[position : position + count] = table[row][columns[rank + 1 :]]
             position += count
 
 
 def _table(
-    prepared: Prepared, values: NDArray[np.int64], rows: NDArray[np.int64], partial: bool, workers: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    if not partial:
-        return prepared.table(values, None, workers), rows
-    needed, row_places = distinct(rows)
-    return prepared.table(values[needed], values, workers), row_places
+    prepared: Prepared, codes: NDArray[np.int64], n_rows: int, workers: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """Distances of the first rows' values to all values, and where in it each row and each record stands."""
+    values, columns = distinct(codes)
+    if n_rows == len(codes):
+        return prepared.table(values, None, workers), columns, columns
+    row_values, rows = distinct(codes[:n_rows])
+    return prepared.table(row_values, values, workers), rows, columns

@@ -85,7 +85,7 @@ class PairLayout:
 
     @cached_property
     def row_start(self) -> Integers:
-        """What, of the record with the smaller rank, is added to the other's rank to find the pair's entry."""
+        """What the record of smaller rank adds to the other's rank to find the entry of their pair."""
         size, rank = self.sizes[self.group], self.rank
         return self.starts[self.group] + rank * (2 * size - rank - 1) // 2 - rank - 1
 

@@ -22,8 +22,8 @@ class SquaredToOrigin:
 def squared_to_origin(distances: Distances, reference: NDArray[Any] | None = None) -> SquaredToOrigin:
     """Each group's origin is the centroid of its reference records (indices or mask; None = all).
 
-    Means are over the records that have the feature. Where a group has no reference record with it, the result
-    is NaN. Distances that fit no Euclidean space can give less than zero: that is set to zero and counted.
+    Means are over the records that have the feature. A group without a reference record that has it gets NaN.
+    Distances that fit no Euclidean space can give less than zero: that is set to zero and counted.
     """
     chosen = np.zeros(len(distances), dtype=bool)
     chosen[slice(None) if reference is None else reference] = True

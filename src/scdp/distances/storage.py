@@ -45,7 +45,7 @@ class Distances:
         groups: Sequence[Any] | NDArray[Any] | None = None,
         names: Sequence[str] | None = None,
     ) -> Distances:
-        """From an array (n, n) or (n, n, features), of which entries within groups are read; keeps float64."""
+        """From an array (n, n) or (n, n, features): its entries within groups. float64 stays float64."""
         square = np.asarray(array)
         square = square if square.dtype == np.float64 else square.astype(np.float32)
         square = square[:, :, None] if square.ndim == 2 else square
@@ -149,7 +149,7 @@ class Distances:
 
     def rescaled(self, scales: NDArray[np.float64]) -> Distances:
         """The same distances in the given units (one for each feature)."""
-        values = self.values * np.asarray(self.scales / scales, dtype=self.values.dtype)  # type: ignore[operator]
+        values = self.values * np.asarray(self.scales / scales, dtype=self.values.dtype)
         return replace(self, values=values, scales=np.array(scales, dtype=np.float64))
 
     def _half_mean_square_root(self) -> NDArray[np.float64]:

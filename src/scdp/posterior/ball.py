@@ -1,4 +1,4 @@
-"""The credible ball of Wade and Ghahramani (2018): a partition and draws enter, a radius and extreme draws leave."""
+"""The credible ball of Wade and Ghahramani (2018): a partition and draws enter, a radius and bounds leave."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from scdp.posterior.draws import StoredDraws
 class CredibleBall:
     """The smallest ball around `centre` that holds at least `level` of the draws.
 
-    Its bounds are draws in the ball: of those with the fewest clusters, with the most clusters, and of all, the
-    one farthest from the centre (the upper vertical, lower vertical and horizontal bounds of the paper).
+    Its bounds are draws in the ball: of those with the fewest clusters, of those with the most, and of all,
+    the one farthest from the centre (upper vertical, lower vertical and horizontal bounds in that paper).
     """
 
     centre: Labels

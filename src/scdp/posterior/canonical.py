@@ -1,4 +1,4 @@
-"""Canonical labels: any cluster ids enter, the same partition leaves numbered 0, 1, ... by first appearance."""
+"""Canonical labels: any ids of clusters enter, the same partition numbered by first appearance leaves."""
 
 from __future__ import annotations
 

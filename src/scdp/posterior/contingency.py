@@ -1,7 +1,7 @@
 """One partition against many: labels of draws enter in chunks; distances, memberships and summaries leave.
 
-Both losses have the form  sum_k f(n_k) + sum_b f(n_b) - 2 sum_kb f(n_kb)  over clusters k of one partition, b of
-the other and their overlaps; f(x) = x log x / n gives the variation of information in nats, and
+Both losses have the form  sum_k f(n_k) + sum_b f(n_b) - 2 sum_kb f(n_kb)  over clusters k of one partition, b
+of the other and their overlaps; f(x) = x log x / n gives the variation of information in nats, and
 f(x) = x (x - 1) / (n (n - 1)) the share of pairs on which they disagree (Binder's loss).
 """
 
@@ -55,7 +55,7 @@ class Partition:
         return out
 
     def add_memberships(self, draws: NDArray[np.int32], out: Floats) -> None:
-        """Add to `out`, for each item, the sum over draws of the share of its cluster it was together with."""
+        """Add to `out`, for each item, the sum over draws of the share of its cluster it is with."""
         scratch = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
         sum_memberships(draws, self.order, self.bounds, scratch, out)
 
@@ -103,7 +103,7 @@ def measure_distances(
 def sum_memberships(
     draws: NDArray[np.int32], order: Counts, bounds: Counts, counts: Counts, out: Floats
 ) -> None:
-    """Add, for each draw, the share of an item's other members that it is with; alone, whether it is alone."""
+    """Add, for each draw, the share of its cluster's others an item is with; alone, whether it is alone."""
     for draw in range(draws.shape[0]):
         row = draws[draw]
         for place in range(len(order)):

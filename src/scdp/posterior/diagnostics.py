@@ -36,7 +36,7 @@ class ConvergenceWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One scalar: its posterior mean and sd, R-hat (1 is best), effective sample sizes and error of the mean."""
+    """One scalar: posterior mean and sd, R-hat (1 is best), effective sample sizes, error of the mean."""
 
     name: str
     mean: float
@@ -71,7 +71,7 @@ def shape_traces(stored: StoredDraws) -> tuple[Floats, Floats]:
 
 
 def choose_pairs(stored: StoredDraws) -> list[tuple[int, int]]:
-    """Pairs of places among hidden items, always the same, those that draws disagree about before the others."""
+    """Pairs of places among hidden items, always the same; those that draws disagree about come first."""
     n_hidden = len(stored.hidden)
     if n_hidden < 2:
         return []
@@ -103,8 +103,8 @@ def _pairs_seen_together(rng: np.random.Generator, codes: NDArray[np.int32]) -> 
         shuffled = rng.permutation(len(row))
         order = shuffled[np.argsort(row[shuffled], kind="stable")]
         places = np.flatnonzero(row[order[1:]] == row[order[:-1]])
-        for place in rng.permutation(places)[:10]:
-            pairs.append((int(order[place]), int(order[place + 1])))
+        chosen = rng.permutation(places)[:10]
+        pairs += zip(order[chosen].tolist(), order[chosen + 1].tolist(), strict=True)
     return pairs
 
 

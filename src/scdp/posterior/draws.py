@@ -145,6 +145,8 @@ class StoredDraws:
             raise ValueError("tables of different shapes")
         if self.n_codes.min() < 0 or self.known.min(initial=0) < -1:
             raise ValueError("negative counts")
+        if self.known.max(initial=-1) >= self.n_items or self.n_clusters.min() < self.n_known_clusters:
+            raise ValueError("fewer clusters than the known items have")
         for words, starts, widths in zip(self.words, self.starts, self.widths, strict=True):
             ends = starts + (len(self.hidden) * widths.astype(np.int64) + 63) // 64
             if words.ndim != 1 or starts.min() < 0 or ends.max() > len(words):

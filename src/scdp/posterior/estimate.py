@@ -1,7 +1,6 @@
-"""Point estimates: draws enter, the partition that minimises the expected VI or Binder loss over them leaves.
+"""Point estimates: stored draws enter, labels of least expected loss leave.
 
-A search in the manner of SALSO (Dahl, Johnson and Mueller 2022): start from the best draws and from items placed
-one by one in random order, then improve by moving items and by dissolving clusters.
+Only hidden items are searched; each known cluster stands among them as one heavy item that cannot move.
 """
 
 from __future__ import annotations
@@ -9,138 +8,61 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.errors import InputError
 from scdp.posterior.canonical import Labels, canonical_labels
-from scdp.posterior.contingency import Floats, Loss, Partition, loss_terms
-from scdp.posterior.search import Candidate, Overlaps, descend, find_begins
+from scdp.posterior.contingency import Loss
+from scdp.posterior.draws import Codes, StoredDraws, expand_codes
+from scdp.posterior.search import RandomState, minimise_expected_loss
 
-MAX_ROUNDS = 20
-MAX_SWEEPS = 50
-# Dissolving clusters costs several sweeps, so only the best of so many ends is improved by it.
-STARTS_A_FINALIST = 4
-# Labels (draws x items) that are searched so fast that more starts cost nothing.
-SMALL_WORK = 1_000_000
-RandomState = int | np.random.Generator | None
+# The search takes 24 bytes a label, so this keeps it below 1 GB.
+MAX_LABELS = 1 << 25
 
 
-def expected_loss(
-    labels: Labels, draws: NDArray[np.int32], loss: Loss = "vi", weights: NDArray[np.int64] | None = None
-) -> float:
-    """The mean loss of a partition against draws (draw, item): VI in nats, or the share of pairs it gets wrong."""
-    n = len(labels) if weights is None else int(weights.sum())
-    partition = Partition.of(canonical_labels(labels), weights)
-    return float(partition.distances(draws, loss_terms(loss, n)).mean())
-
-
-def minimise_expected_loss(
-    draws: NDArray[np.int32],
-    *,
-    loss: Loss = "vi",
-    fixed: NDArray[np.int32] | None = None,
-    weights: NDArray[np.int64] | None = None,
-    n_starts: int | None = None,
-    random_state: RandomState = 0,
+def point_estimate(
+    stored: StoredDraws, loss: Loss, n_starts: int | None, max_draws: int, random_state: RandomState
 ) -> Labels:
-    """Canonical labels of the best partition found from `n_starts` starts (8, and up to 64 for small problems).
-
-    `draws` are canonical labels (draw, item). Items with a label in `fixed` (-1 = free) keep that grouping: items
-    with one label stay together, items with different labels apart; free items may join them. An item of weight
-    w, which must be fixed, stands for w items.
-    """
-    if n_starts is None:
-        n_starts = int(np.clip(SMALL_WORK // max(1, draws.size), 8, 64))
-    if n_starts < 1:
-        raise InputError(f"n_starts is {n_starts}: at least one start is needed")
-    search = _Search(draws, loss, fixed, weights)
-    if len(search.free) == 0:
-        return canonical_labels(search.fixed)
-    rng = np.random.default_rng(random_state)
-    starts = search.promising_starts((n_starts + 1) // 2, 2 * n_starts)
-    starts += [search.fixed] * (n_starts - len(starts))
-    found = {labels.tobytes(): labels for labels in (search.move_items(start, rng) for start in starts)}
-    finalists = sorted(found.values(), key=search.expected_loss)[: -(-n_starts // STARTS_A_FINALIST)]
-    return min((search.rebuild(labels, rng) for labels in finalists), key=search.expected_loss)
-
-
-class _Search:
-    """What every start of one search shares."""
-
-    def __init__(
-        self,
-        draws: NDArray[np.int32],
-        loss: Loss,
-        fixed: NDArray[np.int32] | None,
-        weights: NDArray[np.int64] | None,
-    ) -> None:
-        n_draws, n_items = draws.shape
-        self.draws = draws
-        self.weights = np.ones(n_items, np.int64) if weights is None else weights
-        self.fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumbered(fixed)
-        self.free = np.flatnonzero(self.fixed < 0)
-        n = int(self.weights.sum())
-        self.terms = loss_terms(loss, n)
-        # Unscaled, a single move is of order one for any n, so rounding is told from gain by one threshold.
-        self.gains = np.diff(self.terms, append=0.0) * (n if loss == "vi" else n * (n - 1) / 2)
-        self.overlaps = _overlaps(draws)
-        self.candidate = _empty_candidate(n_items)
-
-    def expected_loss(self, labels: Labels) -> float:
-        return float(Partition.of(labels, self.weights).distances(self.draws, self.terms).mean())
-
-    def promising_starts(self, n_best: int, n_tried: int) -> list[Labels]:
-        """The best of: one cluster for all free items, and some evenly spaced draws that respect the fixed items."""
-        rows = np.unique(np.linspace(0, len(self.draws) - 1, n_tried).round().astype(np.int64))
-        starts = [self._apart(np.zeros_like(self.draws[0]))]
-        for draw in self.draws[rows]:
-            starts += [self._joined(draw), self._apart(draw)]
-        distinct = {start.tobytes(): start for start in starts}
-        ranked = sorted(distinct.values(), key=lambda start: self.expected_loss(canonical_labels(start)))
-        return ranked[:n_best]
-
-    def move_items(self, start: Labels, rng: np.random.Generator) -> Labels:
-        """Where single moves lead from a start."""
-        return self._descend(start, rng.permutation(self.free), 0)
-
-    def rebuild(self, labels: Labels, rng: np.random.Generator) -> Labels:
-        """Where dissolving clusters as well leads."""
-        return self._descend(labels, rng.permutation(self.free), MAX_ROUNDS)
-
-    def _descend(self, start: Labels, order: NDArray[np.int64], rounds: int) -> Labels:
-        candidate, overlaps = self.candidate, self.overlaps
-        descend(order, self.weights, start, self.gains, rounds, MAX_SWEEPS, overlaps, candidate)
-        return canonical_labels(candidate.labels)
-
-    def _apart(self, draw: NDArray[np.int32]) -> Labels:
-        """The draw's clusters of free items, kept away from the fixed ones."""
-        return np.where(self.fixed < 0, draw + self.fixed.max() + 1, self.fixed).astype(np.int32)
-
-    def _joined(self, draw: NDArray[np.int32]) -> Labels:
-        """The same, except that a free item joins the fixed items it is with in the draw."""
-        is_fixed = self.fixed >= 0
-        home = np.full(int(draw.max()) + 1, -1, np.int32)
-        home[draw[is_fixed]] = self.fixed[is_fixed]
-        return np.where(is_fixed | (home[draw] < 0), self._apart(draw), home[draw]).astype(np.int32)
-
-
-def _overlaps(draws: NDArray[np.int32]) -> Overlaps:
-    n_draws, n_items = draws.shape
-    begins = np.empty((n_items, n_draws), np.int32)
-    find_begins(draws, np.zeros(n_items + 2, np.int32), begins)
-    return Overlaps(begins, np.zeros((n_draws, n_items, 3), np.int32))
-
-
-def _empty_candidate(n_items: int) -> Candidate:
-    n_labels = 2 * n_items + 2
-    return Candidate(
-        labels=np.empty(n_items, np.int32),
-        sizes=np.zeros(n_labels, np.int64),
-        scores=np.zeros(n_labels),
-        touched=np.empty(n_labels, np.int32),
-        cursor=np.zeros(1, np.int64),
+    """Canonical labels of all items; known items keep their grouping."""
+    if len(stored.hidden) == 0:
+        return canonical_labels(stored.known)
+    affordable = MAX_LABELS // len(stored.hidden)
+    codes = stored.codes_at(stored.evenly_spaced(min(max_draws, affordable)))
+    met = _met_clusters(stored, codes)
+    sizes = np.bincount(stored.known[stored.known >= 0], minlength=stored.n_known_clusters)[met]
+    free = np.full(codes.shape[1], -1, np.int32)
+    found = minimise_expected_loss(
+        _with_heavy_items(stored, codes, met),
+        loss=loss,
+        fixed=np.concatenate([free, np.arange(len(met), dtype=np.int32)]),
+        weights=np.concatenate([np.ones(len(free), np.int64), sizes.astype(np.int64)]),
+        n_starts=n_starts,
+        random_state=random_state,
     )
+    return _spread(stored, found, met)
 
 
-def _renumbered(fixed: NDArray[np.int32]) -> Labels:
-    labels = np.full(len(fixed), -1, np.int32)
-    labels[fixed >= 0] = canonical_labels(fixed[fixed >= 0])
+def _met_clusters(stored: StoredDraws, codes: Codes) -> NDArray[np.int64]:
+    """Known clusters that a hidden item ever joins; no other can lower the loss, so the search omits them."""
+    if not stored.shared:
+        return np.empty(0, np.int64)
+    joined = np.bincount(codes.ravel(), minlength=stored.n_known_clusters)
+    return np.flatnonzero(joined[: stored.n_known_clusters])
+
+
+def _with_heavy_items(stored: StoredDraws, codes: Codes, met: NDArray[np.int64]) -> Codes:
+    places = np.arange(codes.shape[1])
+    known = np.concatenate([np.full(len(places), -1), met]).astype(np.int32)
+    labels = np.empty((len(codes), len(known)), np.int32)
+    numbers = np.full(int(stored.n_codes.max()), -1, np.int32)
+    expand_codes(codes, 0, places, known, numbers, labels)
     return labels
+
+
+def _spread(stored: StoredDraws, found: Labels, met: NDArray[np.int64]) -> Labels:
+    """Labels of all items from those of hidden and heavy ones."""
+    n_hidden = len(stored.hidden)
+    homes = len(found) + np.arange(stored.n_known_clusters, dtype=np.int64)
+    homes[met] = found[n_hidden:]
+    full = np.empty(stored.n_items, np.int64)
+    is_known = stored.known >= 0
+    full[is_known] = homes[stored.known[is_known]]
+    full[stored.hidden] = found[:n_hidden]
+    return canonical_labels(full)

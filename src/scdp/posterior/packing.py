@@ -24,7 +24,7 @@ def words_for(n_items: int, width: int) -> int:
 
 @kernel
 def pack(codes: NDArray[np.int32], width: int, words: Words) -> None:
-    """Write each code in `width` bits, lowest bits first; a code may straddle two words. Words enter as zero."""
+    """Write each code in `width` bits, lowest first; a code may straddle two words. Words enter as zero."""
     for item in range(len(codes)):
         bit = item * width
         word = bit >> 6
@@ -47,7 +47,7 @@ def read_code(words: Words, start: int, item: int, width: int) -> int:
     if shift + width > 64:
         value |= words[word + 1] << np.uint64(64 - shift)
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    return np.int64(value & mask)
+    return np.int64(value & mask)  # type: ignore[return-value]
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The posterior: stored draws of partitions and traces of scalars enter; what a person asks of them leaves."""
+"""The posterior: draws of partitions and traces of scalars enter; what a person asks of them leaves."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from scdp.posterior.ball import CredibleBall
     from scdp.posterior.diagnostics import Diagnostic
 
-# A matrix of more items than this would take more than 3 GB.
-MATRIX_ITEMS = 20_000
+# The matrix of more items than this, with its counts, would take more than 2 GB.
+MATRIX_ITEMS = 10_000
 
 
 class Posterior:
     """Draws of the partition of n items, by chain.
 
-    `draws` is an integer array (chain, draw, item) of any cluster ids, or what a `DrawRecorder` stored; `traces`
-    maps a name to an array (chain, draw). `hidden` are the indices of the items whose cluster was sampled (all,
-    unless given), `fixed` the given clusters of the others (-1 = hidden): either tells the known items.
-    With `shared=False` hidden items never join the cluster of a known one. `names` are the items' ids.
+    `draws` is an integer array (chain, draw, item) of any cluster ids, or what a `DrawRecorder` stored;
+    `traces` maps a name to an array (chain, draw). `hidden` are the indices of the items whose cluster was
+    sampled (all, unless given), `fixed` the given clusters of the others (-1 = hidden); give either. With
+    `shared=False` hidden items never join the cluster of a known one. `names` are the items' ids.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Posterior:
         return self.stored.n_clusters
 
     def n_clusters_interval(self, level: float = 0.9, hidden_only: bool = False) -> tuple[int, int]:
-        """The central interval of the number of clusters, of all items or of those that hold a hidden item."""
+        """The central interval of the number of clusters: all, or those that hold a hidden item."""
         _check_level(level)
         counts = self.stored.n_hidden_clusters if hidden_only else self.n_clusters
         tails = [(1 - level) / 2, (1 + level) / 2]
@@ -103,7 +103,7 @@ class Posterior:
         return float((first == second).mean())
 
     def co_clustering_matrix(self, items: ArrayLike | None = None) -> Floats:
-        """The probability of being in one cluster for each pair of the items asked for (all, unless given)."""
+        """The probability of being in one cluster for each pair of `items` (all, unless given)."""
         chosen = np.arange(self.n_items) if items is None else np.array([self._item(i) for i in _list(items)])
         if len(chosen) > MATRIX_ITEMS:
             raise InputError(
@@ -120,8 +120,8 @@ class Posterior:
     def membership_probability(self, labels: ArrayLike) -> Floats:
         """How sure it is that each item belongs to its cluster in `labels`.
 
-        The mean probability that the item is together with each other member; for an item alone in `labels`, the
-        probability that it is alone.
+        The mean probability that the item is together with each other member; for an item alone in `labels`,
+        the probability that it is alone.
         """
         total = np.zeros(self.n_items)
         partition = Partition.of(self._labels(labels))
@@ -142,7 +142,7 @@ class Posterior:
         Known items keep their given grouping. At most `max_draws` draws are used, evenly thinned over all
         chains, and fewer where draws x items would pass 32 million.
         """
-        from scdp.posterior.constrained import point_estimate
+        from scdp.posterior.estimate import point_estimate
 
         return point_estimate(self.stored, loss, n_starts, max_draws, random_state)
 
@@ -151,7 +151,7 @@ class Posterior:
         return float(self.distances(labels, loss).mean())
 
     def distances(self, labels: ArrayLike, loss: Loss = "vi") -> Floats:
-        """The distance of a partition to each draw (chain, draw): VI in nats, or the share of pairs they differ on.
+        """The distance of a partition to each draw (chain, draw): VI in nats, or the share of wrong pairs.
 
         Taken over the hidden items or, where these may share clusters with known items, over all items.
         """
@@ -170,7 +170,7 @@ class Posterior:
         return credible_ball(self.stored, middle, level, loss)
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Mean, sd, R-hat, effective sample sizes and Monte Carlo error of scalars that no labelling changes."""
+        """Mean, sd, R-hat, effective sizes and Monte Carlo error of scalars that no relabelling changes."""
         from scdp.posterior.diagnostics import diagnose
 
         return diagnose(self.stored, self.traces)

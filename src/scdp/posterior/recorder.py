@@ -31,7 +31,7 @@ def encode(
     numbers: Codes,
     out: Codes,
 ) -> tuple[int, int]:
-    """Number the clusters of hidden items: known clusters keep theirs, new ones follow in order of appearance.
+    """Number the clusters of hidden items: known ones keep their number, new ones follow by appearance.
 
     Returns how many new clusters and how many known clusters hold a hidden item; the first is negative when
     the known items are not grouped as `known_codes` says. `slots` is scratch, one cell a known cluster;
@@ -83,7 +83,7 @@ class _Chain:
         return self.numbers
 
     def room(self, n_words: int) -> tuple[int, Words]:
-        """A place for `n_words` words: where it will be once the pages are joined, and the words themselves."""
+        """A place for `n_words` words: where it will be once pages are joined, and the words themselves."""
         if not self.pages or self.used + n_words > len(self.pages[-1]):
             self._close_page()
             self.pages.append(np.zeros(max(PAGE_WORDS, n_words), np.uint64))
@@ -114,8 +114,8 @@ class DrawRecorder:
     """Keeps draws as packed canonical codes.
 
     `labels_template` gives the cluster of every known item by any integers (its values at hidden items are
-    ignored) and `hidden` the indices of the sampled items. With `shared=False` hidden items never join a known
-    cluster, which is stored more compactly. Different chains may record from different threads.
+    ignored) and `hidden` the indices of the sampled items. With `shared=False` hidden items never join a
+    known cluster, which is stored more compactly. Different chains may record from different threads.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class DrawRecorder:
         store.starts[draw] = start
 
     def finish(self, traces: Mapping[str, ArrayLike] | None = None, *, names: Any = None) -> Posterior:
-        """The posterior of what was recorded; after an interruption, of the draws that every chain reached."""
+        """The posterior of what was recorded; after an interruption, of the draws every chain reached."""
         from scdp.posterior.posterior import Posterior
 
         kept = min(_leading_run(chain.starts >= 0) for chain in self.chains)
@@ -206,7 +206,7 @@ def store_array(
 
 def _known_codes(template: NDArray[np.int64], hidden: NDArray[np.int64]) -> Codes:
     is_known = np.ones(len(template), bool)
-    if len(hidden) and not (0 <= hidden.min() and hidden.max() < len(template)):
+    if len(hidden) and (hidden.min() < 0 or hidden.max() >= len(template)):
         raise InputError(f"hidden items must be indices from 0 to {len(template) - 1}")
     is_known[hidden] = False
     known = np.full(len(template), -1, np.int32)

@@ -1,230 +1,146 @@
-"""The search for a partition of least expected loss: kernels that move one item, or one cluster's items, at a time.
+"""The search: draws enter, the partition that minimises the expected VI or Binder loss over them leaves.
 
-With f as in `contingency`, adding item i to cluster k costs  g(n_k) - (2 / D) sum_d g(n_kd)  where g(x) is
-f(x + 1) - f(x), D the number of draws, and n_kd counts the members of k that draw d puts together with i; a new
-cluster costs nothing. Each draw keeps, for each of its clusters, the short list of candidate clusters in it.
+In the manner of SALSO (Dahl, Johnson and Mueller 2022): start from the best draws and from items placed one
+by one in random order, then improve by moving items and by dissolving clusters.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp.errors import InputError
+from scdp.posterior.canonical import Labels, canonical_labels
+from scdp.posterior.contingency import Loss, Partition, loss_terms
+from scdp.posterior.moves import Candidate, Overlaps, descend, find_begins
 
-# Gains below this are rounding, and following them could cycle.
-LEAST_GAIN = 1e-9
-FILLED, LABEL, COUNT = 0, 1, 2
+MAX_ROUNDS = 20
+MAX_SWEEPS = 50
+# Dissolving clusters costs several sweeps, so only the best of so many ends is improved by it.
+STARTS_A_FINALIST = 4
+# Labels (draws x items) that all starts together may go over: about a second of search.
+WORK_FOR_STARTS = 4_000_000
+RandomState = int | np.random.Generator | None
 
 
-class Overlaps(NamedTuple):
-    """Where each item's list begins (item, draw), and the lists (draw, place, [length, label, count]).
+def expected_loss(
+    labels: Labels, draws: NDArray[np.int32], loss: Loss = "vi", weights: NDArray[np.int64] | None = None
+) -> float:
+    """The mean loss of a partition against draws (draw, item): VI in nats, or the share of wrong pairs."""
+    n = len(labels) if weights is None else int(weights.sum())
+    partition = Partition.of(canonical_labels(labels), weights)
+    return float(partition.distances(draws, loss_terms(loss, n)).mean())
 
-    The list of a draw's cluster begins where that cluster's items would, were they sorted: it has room for as
-    many candidate clusters as the draw's cluster has items. Its length stands in its first place.
+
+def minimise_expected_loss(
+    draws: NDArray[np.int32],
+    *,
+    loss: Loss = "vi",
+    fixed: NDArray[np.int32] | None = None,
+    weights: NDArray[np.int64] | None = None,
+    n_starts: int | None = None,
+    random_state: RandomState = 0,
+) -> Labels:
+    """Canonical labels of the best partition found from `n_starts` starts (4; up to 64 for small problems).
+
+    `draws` are canonical labels (draw, item). Items with a label in `fixed` (-1 = free) keep that grouping:
+    items with one label stay together, items with different labels apart; free items may join them. An item
+    of weight w, which must be fixed, stands for w items.
     """
+    if n_starts is None:
+        n_starts = int(np.clip(WORK_FOR_STARTS // max(1, draws.size), 4, 64))
+    if n_starts < 1:
+        raise InputError(f"n_starts is {n_starts}: at least one start is needed")
+    search = _Search(draws, loss, fixed, weights)
+    if len(search.free) == 0:
+        return canonical_labels(search.fixed)
+    rng = np.random.default_rng(random_state)
+    starts = search.promising_starts((n_starts + 1) // 2, 2 * n_starts)
+    starts += [search.fixed] * (n_starts - len(starts))
+    found = {labels.tobytes(): labels for labels in (search.move_items(start, rng) for start in starts)}
+    finalists = sorted(found.values(), key=search.expected_loss)[: -(-n_starts // STARTS_A_FINALIST)]
+    return min((search.rebuild(labels, rng) for labels in finalists), key=search.expected_loss)
 
-    begins: NDArray[np.int32]
-    lists: NDArray[np.int32]
+
+class _Search:
+    """What every start of one search shares."""
+
+    def __init__(
+        self,
+        draws: NDArray[np.int32],
+        loss: Loss,
+        fixed: NDArray[np.int32] | None,
+        weights: NDArray[np.int64] | None,
+    ) -> None:
+        n_items = draws.shape[1]
+        self.draws = draws
+        self.weights = np.ones(n_items, np.int64) if weights is None else weights
+        self.fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumbered(fixed)
+        self.free = np.flatnonzero(self.fixed < 0)
+        n = int(self.weights.sum())
+        self.terms = loss_terms(loss, n)
+        # Unscaled, a single move is of order one for any n, so rounding is told from gain by one threshold.
+        self.gains = np.diff(self.terms, append=0.0) * (n if loss == "vi" else n * (n - 1) / 2)
+        self.overlaps = _overlaps(draws)
+        self.candidate = _empty_candidate(n_items)
+
+    def expected_loss(self, labels: Labels) -> float:
+        return float(Partition.of(labels, self.weights).distances(self.draws, self.terms).mean())
+
+    def promising_starts(self, n_best: int, n_tried: int) -> list[Labels]:
+        """The best of some evenly spaced draws, made to respect the fixed items, and of a single cluster."""
+        rows = np.unique(np.linspace(0, len(self.draws) - 1, n_tried).round().astype(np.int64))
+        starts = [self._apart(np.zeros_like(self.draws[0]))]
+        for draw in self.draws[rows]:
+            starts += [self._joined(draw), self._apart(draw)]
+        distinct = {start.tobytes(): start for start in starts}
+        ranked = sorted(distinct.values(), key=lambda start: self.expected_loss(canonical_labels(start)))
+        return ranked[:n_best]
+
+    def move_items(self, start: Labels, rng: np.random.Generator) -> Labels:
+        """Where single moves lead from a start."""
+        return self._descend(start, rng.permutation(self.free), 0)
+
+    def rebuild(self, labels: Labels, rng: np.random.Generator) -> Labels:
+        """Where dissolving clusters as well leads."""
+        return self._descend(labels, rng.permutation(self.free), MAX_ROUNDS)
+
+    def _descend(self, start: Labels, order: NDArray[np.int64], rounds: int) -> Labels:
+        candidate, overlaps = self.candidate, self.overlaps
+        descend(order, self.weights, start, self.gains, rounds, MAX_SWEEPS, overlaps, candidate)
+        return canonical_labels(candidate.labels)
+
+    def _apart(self, draw: NDArray[np.int32]) -> Labels:
+        """The draw's clusters of free items, kept away from the fixed ones."""
+        return np.where(self.fixed < 0, draw + self.fixed.max() + 1, self.fixed).astype(np.int32)
+
+    def _joined(self, draw: NDArray[np.int32]) -> Labels:
+        """The same, except that a free item joins the fixed items it is with in the draw."""
+        is_fixed = self.fixed >= 0
+        home = np.full(int(draw.max()) + 1, -1, np.int32)
+        home[draw[is_fixed]] = self.fixed[is_fixed]
+        return np.where(is_fixed | (home[draw] < 0), self._apart(draw), home[draw]).astype(np.int32)
 
 
-class Candidate(NamedTuple):
-    """A partition in the making: label (-1 = not placed) and size by label, with scratch for scores."""
-
-    labels: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    touched: NDArray[np.int32]
-    cursor: NDArray[np.int64]
-
-
-@kernel
-def find_begins(draws: NDArray[np.int32], starts: NDArray[np.int32], begins: NDArray[np.int32]) -> None:
-    """Fill begins (item, draw) from canonical labels (draw, item); `starts` is zero scratch."""
+def _overlaps(draws: NDArray[np.int32]) -> Overlaps:
     n_draws, n_items = draws.shape
-    for draw in range(n_draws):
-        n_clusters = 0
-        for item in range(n_items):
-            starts[draws[draw, item] + 1] += 1
-            n_clusters = max(n_clusters, draws[draw, item] + 1)
-        for cluster in range(n_clusters):
-            starts[cluster + 1] += starts[cluster]
-        for item in range(n_items):
-            begins[item, draw] = starts[draws[draw, item]]
-        starts[: n_clusters + 1] = 0
+    begins = np.empty((n_items, n_draws), np.int32)
+    find_begins(draws, np.zeros(n_items + 2, np.int32), begins)
+    return Overlaps(begins, np.zeros((n_draws, n_items, 3), np.int32))
 
 
-@kernel
-def place(item: int, label: int, weight: int, overlaps: Any, candidate: Any) -> None:
-    """Put an unplaced item into a cluster."""
-    candidate.labels[item] = label
-    candidate.sizes[label] += weight
-    lists = overlaps.lists
-    for draw in range(lists.shape[0]):
-        begin = overlaps.begins[item, draw]
-        end = begin + lists[draw, begin, FILLED]
-        entry = begin
-        while entry < end and lists[draw, entry, LABEL] != label:
-            entry += 1
-        if entry == end:
-            lists[draw, begin, FILLED] += 1
-            lists[draw, entry, LABEL] = label
-            lists[draw, entry, COUNT] = 0
-        lists[draw, entry, COUNT] += weight
+def _empty_candidate(n_items: int) -> Candidate:
+    n_labels = 2 * n_items + 2
+    return Candidate(
+        labels=np.empty(n_items, np.int32),
+        sizes=np.zeros(n_labels, np.int64),
+        scores=np.zeros(n_labels),
+        touched=np.empty(n_labels, np.int32),
+        cursor=np.zeros(1, np.int64),
+    )
 
 
-@kernel
-def remove(item: int, overlaps: Any, candidate: Any) -> None:
-    """Take an item of weight one out of its cluster."""
-    label = candidate.labels[item]
-    candidate.labels[item] = -1
-    candidate.sizes[label] -= 1
-    lists = overlaps.lists
-    for draw in range(lists.shape[0]):
-        begin = overlaps.begins[item, draw]
-        entry = begin
-        while lists[draw, entry, LABEL] != label:
-            entry += 1
-        lists[draw, entry, COUNT] -= 1
-        if lists[draw, entry, COUNT] == 0:
-            lists[draw, begin, FILLED] -= 1
-            last = begin + lists[draw, begin, FILLED]
-            lists[draw, entry, LABEL] = lists[draw, last, LABEL]
-            lists[draw, entry, COUNT] = lists[draw, last, COUNT]
-
-
-@kernel
-def choose(item: int, gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> tuple[int, float, float]:
-    """The best cluster for an item (-1 = a new one), what it costs, and what staying where it is costs."""
-    lists, scores, touched = overlaps.lists, candidate.scores, candidate.touched
-    own = candidate.labels[item]
-    n_touched = 0
-    for draw in range(lists.shape[0]):
-        begin = overlaps.begins[item, draw]
-        for entry in range(begin, begin + lists[draw, begin, FILLED]):
-            label = lists[draw, entry, LABEL]
-            gain = gains[lists[draw, entry, COUNT] - (label == own)]
-            if gain > 0.0:
-                if scores[label] == 0.0:
-                    touched[n_touched] = label
-                    n_touched += 1
-                scores[label] += gain
-    best, best_cost = -1, 0.0
-    stay = 0.0 if own < 0 else gains[candidate.sizes[own] - 1]
-    for index in range(n_touched):
-        label = touched[index]
-        cost = gains[candidate.sizes[label] - (label == own)] - 2.0 * scores[label] / lists.shape[0]
-        scores[label] = 0.0
-        if label == own:
-            stay = cost
-        if cost < best_cost - LEAST_GAIN:
-            best, best_cost = label, cost
-    return best, best_cost, stay
-
-
-@kernel
-def unused_label(candidate: Any) -> int:
-    """A label with no items; there are twice as many labels as items, so one is always near."""
-    cursor = candidate.cursor
-    while candidate.sizes[cursor[0]] > 0:
-        cursor[0] = (cursor[0] + 1) % len(candidate.sizes)
-    return cursor[0]
-
-
-@kernel
-def settle(item: int, gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> float:
-    """Put an unplaced item where it costs least, and return that cost."""
-    label, cost, _ = choose(item, gains, overlaps, candidate)
-    if label < 0:
-        label = unused_label(candidate)
-    place(item, label, 1, overlaps, candidate)
-    return cost
-
-
-@kernel
-def sweep_items(order: NDArray[np.int64], gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> bool:
-    """Move each item to where it costs least; whether any moved."""
-    moved = False
-    for item in order:
-        if candidate.labels[item] < 0:
-            settle(item, gains, overlaps, candidate)
-            moved = True
-            continue
-        label, cost, stay = choose(item, gains, overlaps, candidate)
-        if cost < stay - LEAST_GAIN:
-            remove(item, overlaps, candidate)
-            if label < 0:
-                label = unused_label(candidate)
-            place(item, label, 1, overlaps, candidate)
-            moved = True
-    return moved
-
-
-@kernel
-def rebuild_cluster(
-    members: NDArray[np.int64], gains: NDArray[np.float64], overlaps: Any, candidate: Any
-) -> bool:
-    """Dissolve a cluster and settle its items one by one; undone unless that lowers the loss."""
-    label = candidate.labels[members[0]]
-    before = 0.0
-    for item in members:
-        before += choose(item, gains, overlaps, candidate)[2]
-        remove(item, overlaps, candidate)
-    after = 0.0
-    for item in members:
-        after += settle(item, gains, overlaps, candidate)
-    if after < before - LEAST_GAIN:
-        return True
-    for item in members:
-        remove(item, overlaps, candidate)
-    for item in members:
-        place(item, label, 1, overlaps, candidate)
-    return False
-
-
-@kernel
-def rebuild_clusters(
-    order: NDArray[np.int64], gains: NDArray[np.float64], overlaps: Any, candidate: Any
-) -> bool:
-    """Try to rebuild every cluster once; whether any attempt was kept."""
-    by_label = order[np.argsort(candidate.labels[order], kind="mergesort")]
-    before = candidate.labels[by_label]
-    improved = False
-    begin = 0
-    for end in range(1, len(by_label) + 1):
-        if end == len(by_label) or before[end] != before[begin]:
-            if end - begin > 1:
-                improved |= rebuild_cluster(by_label[begin:end], gains, overlaps, candidate)
-            begin = end
-    return improved
-
-
-@kernel
-def descend(
-    order: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    start: NDArray[np.int32],
-    gains: NDArray[np.float64],
-    max_rounds: int,
-    max_sweeps: int,
-    overlaps: Any,
-    candidate: Any,
-) -> None:
-    """Lower the expected loss from `start` (-1 = not placed yet), moving only the items in `order`.
-
-    Sweeps over items alternate with at most `max_rounds` rounds of rebuilding clusters.
-    """
-    overlaps.lists[:, :, FILLED] = 0
-    candidate.labels[:] = -1
-    candidate.sizes[:] = 0
-    for item in range(len(start)):
-        if start[item] >= 0:
-            place(item, start[item], weights[item], overlaps, candidate)
-    for rounds_done in range(max_rounds + 1):
-        for _ in range(max_sweeps):
-            if not sweep_items(order, gains, overlaps, candidate):
-                break
-        if rounds_done == max_rounds or not rebuild_clusters(order, gains, overlaps, candidate):
-            break
+def _renumbered(fixed: NDArray[np.int32]) -> Labels:
+    labels = np.full(len(fixed), -1, np.int32)
+    labels[fixed >= 0] = canonical_labels(fixed[fixed >= 0])
+    return labels

@@ -19,6 +19,10 @@ class Sums(NamedTuple):
     pull: Floats
 
 
+# exp of anything lower is lost in the rounding of a sum that holds a 1.
+NEGLIGIBLE = -45.0
+
+
 @kernel
 def choose(rng: np.random.Generator, log_weight: Floats, n: int) -> int:
     """Draw an index below n with probability proportional to exp(log_weight); overwrites log_weight."""
@@ -27,7 +31,9 @@ def choose(rng: np.random.Generator, log_weight: Floats, n: int) -> int:
         largest = max(largest, log_weight[i])
     total = 0.0
     for i in range(n):
-        total += np.exp(log_weight[i] - largest)
+        gap = log_weight[i] - largest
+        if gap > NEGLIGIBLE:
+            total += np.exp(gap)
         log_weight[i] = total
     target = rng.random() * total
     for i in range(n - 1):
@@ -48,9 +54,7 @@ def add_item(sums: Sums, slot: int, items: Items, i: int, row: Floats, sign: int
 
 @kernel
 def empty_sums(n_slots: int, n_features: int) -> Sums:
-    return Sums(
-        np.zeros(n_slots, np.int64), np.zeros((n_slots, n_features)), np.zeros((n_slots, n_features))
-    )
+    return Sums(np.zeros(n_slots, np.int64), np.zeros((n_slots, n_features)), np.zeros((n_slots, n_features)))
 
 
 @kernel
@@ -103,6 +107,25 @@ def lowest_empty(counts: Integers, start: int) -> int:
     while counts[slot] > 0:
         slot += 1
     return slot
+
+
+@kernel
+def sum_of_logs(values: Floats, at: int) -> float:
+    """Sum of log values[at, :]: one logarithm per eight factors, or one each where their product leaves the range."""
+    n = values.shape[1]
+    total = 0.0
+    for f in range(0, n - 7, 8):
+        low = values[at, f] * values[at, f + 1] * values[at, f + 2] * values[at, f + 3]
+        high = values[at, f + 4] * values[at, f + 5] * values[at, f + 6] * values[at, f + 7]
+        product = low * high
+        if 1e-290 < product < 1e290:
+            total += np.log(product)
+        else:
+            for g in range(f, f + 8):
+                total += np.log(values[at, g])
+    for f in range(n - n % 8, n):
+        total += np.log(values[at, f])
+    return total
 
 
 @kernel

@@ -11,7 +11,6 @@ import numpy as np
 
 from scdp.compile import kernel
 from scdp.sampler.arithmetic import (
-    Sums,
     add_item,
     choose,
     clear_sums,
@@ -23,8 +22,10 @@ from scdp.sampler.arithmetic import (
     lowest_empty,
 )
 from scdp.sampler.items import Floats, Integers, Items
-from scdp.sampler.predictive import Table, copy_row, fill_row, log_predictive, make_table
+from scdp.sampler.predictive import Table, copy_row, fill_row, make_table
 from scdp.sampler.state import State
+
+NEW = -1
 
 
 @kernel
@@ -63,24 +64,49 @@ def widest_range(items: Items) -> int:
 
 
 @kernel
-def candidate_weights(
-    items: Items, i: int, own: int, high: int, sums: Sums, table: Table, logs: Floats, log_alpha: float,
-    candidate: Integers, log_weight: Floats,
+def list_candidates(
+    table_row: Integers, candidate: Integers, log_weight: Floats, count: Integers, own: int, start: int, high: int,
+    own_row: int, logs: Floats,
 ) -> int:  # fmt: skip
-    """List the clusters item i may sit in, without itself, and their log weights; the last one is "new" (-1)."""
-    new_row = table.half_log.shape[0] - 2
-    own_row = new_row + 1
+    """The clusters an item may sit in without itself: slot, table row and log size of each; returns how many."""
     m = 0
-    for slot in range(items.slot_start[items.restaurant[i]], high):
-        size = sums.count[slot] - (slot == own)
+    for slot in range(start, high):
+        size = count[slot] - (slot == own)
         if size > 0:
-            at = own_row if slot == own else slot
             candidate[m] = slot
-            log_weight[m] = logs[size] + log_predictive(table, at, items, i)
+            table_row[m] = own_row if slot == own else slot
+            log_weight[m] = logs[size]
             m += 1
-    candidate[m] = -1
-    log_weight[m] = log_alpha + log_predictive(table, new_row, items, i)
-    return m + 1
+    return m
+
+
+@kernel
+def add_log_predictives(
+    log_weight: Floats, table_row: Integers, m: int, table: Table, items: Items, i: int
+) -> None:
+    """Add to each of m log weights the log density of item i under its table row, up to a common constant.
+
+    The hottest loops of all, so they stand inline: a call with its dozen arrays would cost more than a row.
+    """
+    mean, inverse, log_inverse, half_log = table
+    points, observed = items.points, items.observed
+    n_features = points.shape[1]
+    if items.complete[i]:
+        for j in range(m):
+            at = table_row[j]
+            square = 0.0
+            for f in range(n_features):
+                gap = points[i, f] - mean[at, f]
+                square += inverse[at, f] * gap * gap
+            log_weight[j] += half_log[at] - 0.5 * square
+        return
+    for j in range(m):
+        at = table_row[j]
+        total = 0.0
+        for f in range(n_features):
+            gap = points[i, f] - mean[at, f]
+            total += observed[i, f] * (log_inverse[at, f] - inverse[at, f] * gap * gap)
+        log_weight[j] += 0.5 * total
 
 
 @kernel
@@ -99,6 +125,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
     logs = log_table(items.points.shape[0])
     high = highest_used(sums.count, items.slot_start, items.slot_end)
     candidate = np.empty(widest_range(items), np.int64)
+    table_row = np.empty(candidate.shape[0], np.int64)
     log_weight = np.empty(candidate.shape[0])
     active = restaurants_with_hidden(items)
 
@@ -120,8 +147,12 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
         add_item(own_sums, 0, items, i, row, -1)
         if own_sums.count[0] > 0:
             fill_row(table, own_row, own_sums.weight, own_sums.pull, 0, row, prior_weight, some_missing)
-        m = candidate_weights(items, i, own, high[r], sums, table, logs, log_alpha, candidate, log_weight)
-        chosen = candidate[choose(rng, log_weight, m)]
+        m = list_candidates(
+            table_row, candidate, log_weight, sums.count, own, items.slot_start[r], high[r], own_row, logs
+        )
+        candidate[m], table_row[m], log_weight[m] = NEW, new_row, log_alpha
+        add_log_predictives(log_weight, table_row, m + 1, table, items, i)
+        chosen = candidate[choose(rng, log_weight, m + 1)]
         if chosen == own:
             continue
 
@@ -132,7 +163,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
             clear_sums(sums, own)
             while high[r] > items.slot_start[r] and sums.count[high[r] - 1] == 0:
                 high[r] -= 1
-        if chosen < 0:
+        if chosen == NEW:
             chosen = lowest_empty(sums.count, items.slot_start[r])
             high[r] = max(high[r], chosen + 1)
         add_item(sums, chosen, items, i, row, 1)

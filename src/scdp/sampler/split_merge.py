@@ -141,9 +141,7 @@ def log_split_ratio(sums: Sums, concentration: float, prior_weight: float) -> fl
 
 
 @kernel
-def split_merge(
-    rng: np.random.Generator, items: Items, state: State, attempts: int
-) -> tuple[Integers, int]:
+def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: int) -> tuple[Integers, int]:
     """Try a number of split-merge moves; returns the new slots and how many were accepted."""
     cluster = state.cluster.copy()
     counts = slot_counts(cluster, items.known_in_slot.shape[0])

@@ -11,12 +11,13 @@ from math import lgamma
 import numpy as np
 
 from scdp.compile import kernel
-from scdp.sampler.arithmetic import choose, log_table, lowest_empty, slot_counts
+from scdp.sampler.arithmetic import choose, log_table, lowest_empty, slot_counts, sum_of_logs
 from scdp.sampler.items import Floats, Integers, Items
 from scdp.sampler.state import State
 
 # Below this a precision would overflow when inverted; only an underflowing Gamma draw gets there.
 SMALLEST = 1e-150
+NEW = -1
 
 
 @kernel
@@ -28,12 +29,23 @@ def squared_residuals(items: Items, i: int, mean: Floats, square: Floats) -> Non
 
 
 @kernel
-def log_type_density(precision: Floats, log_precision: Floats, at: int, observed: Floats, square: Floats) -> float:
-    """Log density of squared residuals under one precision row, without the constant in 2 pi."""
-    total = 0.0
-    for f in range(square.shape[0]):
-        total += observed[f] * log_precision[at, f] - precision[at, f] * square[f]
-    return 0.5 * total
+def add_log_densities(
+    log_weight: Floats, candidate: Integers, m: int, precision: Floats, log_precision: Floats, half_log: Floats,
+    observed: Floats, complete: bool, square: Floats,
+) -> None:  # fmt: skip
+    """Add to each of m log weights the log density of squared residuals under its type, without the 2 pi."""
+    n_features = square.shape[0]
+    for j in range(m):
+        kind = candidate[j]
+        total = 0.0
+        if complete:
+            for f in range(n_features):
+                total += precision[kind, f] * square[f]
+            log_weight[j] += half_log[kind] - 0.5 * total
+        else:
+            for f in range(n_features):
+                total += observed[f] * log_precision[kind, f] - precision[kind, f] * square[f]
+            log_weight[j] += 0.5 * total
 
 
 @kernel
@@ -47,17 +59,29 @@ def new_type_constants(state: State) -> Floats:
 
 
 @kernel
-def log_new_type(state: State, constants: Floats, observed: Floats, square: Floats) -> float:
-    """Log marginal density of squared residuals under a type drawn from the Gamma prior."""
+def log_new_type(
+    shape: Floats, rate: Floats, equal_shape: bool, constants: Floats, observed: Floats, square: Floats,
+    factor: Floats,
+) -> float:  # fmt: skip
+    """Log marginal density of squared residuals under a type drawn from the Gamma prior.
+
+    With one shape for all features the logarithms are taken of products; a missing value is a factor of 1.
+    """
     total = 0.0
     for f in range(square.shape[0]):
-        if observed[f] > 0:
-            total += constants[f] - (state.shape[f] + 0.5) * np.log1p(0.5 * square[f] / state.rate[f])
+        factor[0, f] = 1.0 + 0.5 * square[f] / rate[f]
+        total += observed[f] * constants[f]
+    if equal_shape:
+        return total - (shape[0] + 0.5) * sum_of_logs(factor, 0)
+    for f in range(square.shape[0]):
+        total -= (shape[f] + 0.5) * np.log(factor[0, f])
     return total
 
 
 @kernel
-def draw_precision(rng: np.random.Generator, state: State, count: Floats, square: Floats, row: Floats) -> None:
+def draw_precision(
+    rng: np.random.Generator, state: State, count: Floats, square: Floats, row: Floats
+) -> None:
     """Fill `row` with precisions given, per feature, how many residuals a type has and the sum of their squares."""
     for f in range(row.shape[0]):
         draw = rng.standard_gamma(state.shape[f] + 0.5 * count[f])
@@ -106,54 +130,58 @@ def grown(rows: Floats, n: int) -> Floats:
 
 
 @kernel
-def log_weight_of_new(state: State, constants: Floats, observed: Floats, square: Floats, grid_log: Floats) -> float:
-    if state.grid.shape[0] > 0:
-        grid_weights(state, observed, square, grid_log)
-        return log_sum(grid_log)
-    return log_new_type(state, constants, observed, square)
-
-
-@kernel
 def resample_types(
     rng: np.random.Generator, items: Items, state: State, means: Floats
 ) -> tuple[Integers, Floats, int]:
     """One Gibbs pass over every item's type; returns type slots, precision rows and how many items moved."""
     n, n_features = items.points.shape
     types = state.type.copy()
-    precision = grown(state.precision.copy(), types.max() + 2)
-    log_precision = np.log(precision)
-    counts = slot_counts(types, n + 2)
     high = types.max() + 1
+    precision = grown(state.precision.copy(), high + 1)
+    log_precision = np.log(precision)
+    half_log = 0.5 * log_precision.sum(axis=1)
+    counts = slot_counts(types, n + 2)
     logs = log_table(n)
     log_alpha = np.log(state.type_concentration)
     constants = new_type_constants(state)
+    equal_shape = (state.shape == state.shape[0]).all()
     square = np.empty(n_features)
+    factor = np.empty((1, n_features))
     grid_log = np.empty(state.grid.shape[0])
     log_weight = np.empty(n + 2)
     candidate = np.empty(n + 2, np.int64)
 
     moved = 0
     for i in range(n):
-        own = types[i]
-        observed = items.observed[i]
-        squared_residuals(items, i, means[state.cluster[i]], square)
+        own, slot, observed, complete = types[i], state.cluster[i], items.observed[i], items.complete[i]
+        squared_residuals(items, i, means[slot], square)
         counts[own] -= 1
         m = 0
-        for slot in range(high):
-            if counts[slot] > 0:
-                candidate[m] = slot
-                density = log_type_density(precision, log_precision, slot, observed, square)
-                log_weight[m] = logs[counts[slot]] + density
+        for kind in range(high):
+            if counts[kind] > 0:
+                candidate[m] = kind
+                log_weight[m] = logs[counts[kind]]
                 m += 1
-        candidate[m] = -1
-        log_weight[m] = log_alpha + log_weight_of_new(state, constants, observed, square, grid_log)
+        add_log_densities(
+            log_weight, candidate, m, precision, log_precision, half_log, observed, complete, square
+        )
+        candidate[m] = NEW
+        if state.grid.shape[0] > 0:
+            grid_weights(state, observed, square, grid_log)
+            log_weight[m] = log_alpha + log_sum(grid_log)
+        else:
+            log_weight[m] = log_alpha + log_new_type(
+                state.shape, state.rate, equal_shape, constants, observed, square, factor
+            )
         chosen = candidate[choose(rng, log_weight, m + 1)]
-        if chosen < 0:
+        if chosen == NEW:
             chosen = lowest_empty(counts, 0)
-            precision = grown(precision, chosen + 1)
-            log_precision = grown(log_precision, chosen + 1)
+            if chosen >= precision.shape[0]:
+                precision, log_precision = grown(precision, chosen + 1), grown(log_precision, chosen + 1)
+                half_log = 0.5 * log_precision.sum(axis=1)
             draw_row(rng, state, observed, square, grid_log, precision[chosen])
             log_precision[chosen] = np.log(precision[chosen])
+            half_log[chosen] = 0.5 * log_precision[chosen].sum()
         counts[chosen] += 1
         high = max(high, chosen + 1)
         while counts[high - 1] == 0:
@@ -164,9 +192,7 @@ def resample_types(
 
 
 @kernel
-def resample_precisions(
-    rng: np.random.Generator, items: Items, state: State, means: Floats
-) -> Floats:
+def resample_precisions(rng: np.random.Generator, items: Items, state: State, means: Floats) -> Floats:
     """Draw every used type's precisions given the means; rows of empty slots are left as they are."""
     n, n_features = items.points.shape
     n_types = state.type.max() + 1
