@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from gold_tools import GRID, Problem, make_problem, partition_codes, stream
+from gold_tools import GRID, Problem, make_problem, partition_codes, places_of, stream
 from sampler_cases import Case
 from scdp.model import exact
 from scdp.model.priors import GammaPrior, Priors
@@ -79,7 +79,7 @@ def cell_codes(clusters: np.ndarray, types: np.ndarray, with_types: bool) -> np.
 
 def exact_cells(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Codes and exact probabilities of cluster partitions, or of cluster and type partitions together."""
-    case, state, places = problem.case, problem.template, problem.seating.items.restaurant
+    case, state, places = problem.case, problem.template, places_of(problem.case)
     known = np.array(case.known)
     if not case.grid:
         rows, probability = exact.cluster_posterior(
@@ -175,7 +175,7 @@ def geweke(
         priors = GEWEKE_PRIORS
         if learn_mean_variance:
             priors = replace(priors, mean_variance=1 / priors.mean_precision.draw(rng))
-        drawn = draw_forward(rng, case, seating.items.restaurant, priors)
+        drawn = draw_forward(rng, case, places_of(case), priors)
         alphas = drawn.cluster_concentration, drawn.type_concentration
         forward[s] = statistics(
             drawn.points, drawn.clusters, drawn.types, drawn.precision, alphas, priors.mean_variance

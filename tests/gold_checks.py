@@ -1,8 +1,9 @@
-"""The gold checks: each runs a kernel (or a sweep) on exact draws of its target and returns named p-values."""
+"""The gold checks: each runs a kernel or a sweep on exact draws of its target and returns named p-values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
@@ -144,14 +145,16 @@ def check_joint(layout: str, kernel: str) -> PValues:
 # Types with the continuous Gamma prior, given means.
 
 
-def check_gamma_types(layout: str, kernel: str) -> PValues:
+def check_gamma_types(layout: str, kernel: str, shapes: str) -> PValues:
     """Means fixed at zero, so points are residuals: types, and the precisions of the first and last item."""
     problem = make_problem(LAYOUTS[layout])
+    if shapes == "equal":
+        problem = replace(problem, template=problem.template._replace(shape=np.full(2, 1.2)))
     state, items, n = problem.template, problem.seating.items, len(problem.points)
     rows, probability = exact.type_posterior(
         problem.points, state.type_concentration, state.shape, state.rate
     )
-    rng = stream(f"{kernel} with Gamma prior on {layout}")
+    rng = stream(f"{kernel} with Gamma prior of {shapes} shapes on {layout}")
     zero = np.zeros((len(items.known_in_slot), 2))
     after, precision = np.empty((STARTS, n), np.int64), np.empty((STARTS, 2))
     for s, pick in enumerate(rng.choice(len(rows), STARTS, p=probability)):
@@ -257,7 +260,7 @@ def draw_cluster_counts(rng: np.random.Generator, alpha: np.ndarray, sizes: np.n
 
 
 def check_concentration_prior(sizes: np.ndarray) -> PValues:
-    """alpha from its prior, K given alpha: after the update alpha is still Gamma, jointly with K as before."""
+    """alpha from its prior, K given alpha: after the update alpha is still Gamma, with K as before."""
     rng = stream(f"concentration prior, {len(sizes)} restaurants")
     shape, rate = 1.7, 0.8
     symmetric = concentration.log_symmetric_polynomials(sizes)
@@ -305,7 +308,7 @@ def check_concentration_posterior(sizes: np.ndarray, k: int) -> PValues:
     return {"alpha given K": kolmogorov(after, cdf)}
 
 
-def check_inner_gibbs(sizes: np.ndarray, k: int, alpha: float, n: int = 4000) -> PValues:
+def check_inner_gibbs(sizes: np.ndarray, k: int, alpha: float, n: int = 2500) -> PValues:
     """From one alpha, the exact kernel and the paper's inner Gibbs give one distribution."""
     rng = stream(f"inner Gibbs, {len(sizes)} restaurants")
     symmetric = concentration.log_symmetric_polynomials(sizes)

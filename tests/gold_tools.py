@@ -130,6 +130,13 @@ def make_problem(case: Case, n_features: int = 2, grid: bool = False) -> Problem
     )
 
 
+def places_of(case: Case) -> np.ndarray:
+    """The restaurant of every item by the words of the model, so that the sampler's own seating is tested too."""
+    groups = case.groups or [0] * len(case.known)
+    keys = [(group, case.share or label >= 0) for group, label in zip(groups, case.known, strict=True)]
+    return np.array([sorted(set(keys)).index(key) for key in keys])
+
+
 def random_slots(rng: np.random.Generator, seating: Seating, partition: np.ndarray) -> np.ndarray:
     """A partition as cluster slots: known clusters in theirs, others in random free ones, with holes."""
     items, known = seating.items, seating.known_slot
@@ -149,9 +156,9 @@ def clusters_problem(layout: str) -> tuple[Problem, np.ndarray, np.ndarray, list
     """Clusters given types and precisions: the problem, its partitions, their probabilities, exact starts."""
     case = LAYOUTS[layout]
     problem = make_problem(case)
-    state, items = problem.template, problem.seating.items
+    state = problem.template
     rows, probability = exact.cluster_posterior(
-        problem.points, state.precision[state.type], np.array(case.known), items.restaurant,
+        problem.points, state.precision[state.type], np.array(case.known), places_of(case),
         state.cluster_concentration, state.mean_variance,
     )  # fmt: skip
     rng = stream(f"cluster starts of {case.name}")
@@ -185,9 +192,9 @@ def joint_problem(layout: str) -> tuple[Problem, JointCells, list[State]]:
     """Clusters, types and precisions on a grid of two rows: the problem, its cells, exact starts."""
     case = LAYOUTS[layout]
     problem = make_problem(case, grid=True)
-    state, items = problem.template, problem.seating.items
+    state = problem.template
     states, probability = exact.joint_posterior(
-        problem.points, np.array(case.known), items.restaurant,
+        problem.points, np.array(case.known), places_of(case),
         state.cluster_concentration, state.type_concentration, GRID, state.mean_variance,
     )  # fmt: skip
     clusters, types = (np.array([s[part] for s in states]) for part in (0, 1))

@@ -13,7 +13,7 @@ from scdp.model.priors import GammaPrior, PrecisionGrid, Priors
 BELL = [1, 1, 2, 5, 15, 52, 203, 877, 4140]
 
 
-@pytest.mark.parametrize("n", range(9))
+@pytest.mark.parametrize("n", range(1, 9))
 def test_bell_numbers(n: int):
     rows = exact.partitions(n)
     assert rows.shape == (BELL[n], n)
@@ -115,21 +115,23 @@ def test_type_posterior_without_data_is_the_prior():
     np.testing.assert_allclose(probability, expected, rtol=1e-12)
 
 
+PRIORS = Priors(
+    mean_variance=2.0,
+    precision=GammaPrior(5.0, 2.0),
+    cluster_concentration=GammaPrior(2.0, 1.5),
+    type_concentration=GammaPrior(3.0, 4.0),
+)
+PLACES = np.array([0, 0, 0, 1, 1])
+
+
+@pytest.fixture(scope="module")
+def draws() -> list[simulate.Simulated]:
+    rng = np.random.default_rng(8)
+    return [simulate.simulate(rng, PLACES, 2, PRIORS, missing=0.25) for _ in range(6000)]
+
+
 class TestForwardSimulator:
     """6,000 draws; every p-value at a false alarm of 1e-3."""
-
-    priors = Priors(
-        mean_variance=2.0,
-        precision=GammaPrior(5.0, 2.0),
-        cluster_concentration=GammaPrior(2.0, 1.5),
-        type_concentration=GammaPrior(3.0, 4.0),
-    )
-    places = np.array([0, 0, 0, 1, 1])
-
-    @pytest.fixture(scope="class")
-    def draws(self) -> list[simulate.Simulated]:
-        rng = np.random.default_rng(8)
-        return [simulate.simulate(rng, self.places, 2, self.priors, missing=0.25) for _ in range(6000)]
 
     def test_concentrations_follow_their_priors(self, draws):
         alphas = np.array([(d.cluster_concentration, d.type_concentration) for d in draws])
@@ -163,7 +165,7 @@ class TestForwardSimulator:
 
     def test_given_concentrations_are_kept(self):
         drawn = simulate.simulate(
-            np.random.default_rng(9), self.places, 2, self.priors,
+            np.random.default_rng(9), PLACES, 2, PRIORS,
             cluster_concentration=0.4, type_concentration=2.5,
         )  # fmt: skip
         assert (drawn.cluster_concentration, drawn.type_concentration) == (0.4, 2.5)

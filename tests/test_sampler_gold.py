@@ -1,7 +1,7 @@
 """Gold test 1: one application of every kernel to exact draws of the posterior gives exact draws again.
 
-Each p-value is asserted above 1e-3, so a correct kernel fails one of them with probability 1e-3 over the choice of
-the fixed seed (about 1 in 10 for the whole file). 40,000 starts and 52 cells find an effect
+Each p-value is asserted above 1e-3, so a correct kernel fails one of them with probability 1e-3 over the
+choice of the fixed seed (about 1 in 10 for the whole file). 40,000 starts and 52 cells find an effect
 sqrt(sum (q - p)^2 / p) of 0.054 with probability 0.999; a wrong concentration by 10 % is about 0.1.
 """
 
@@ -34,9 +34,11 @@ class TestJoint:
         assert_accepted(gold_checks.check_joint(layout, kernel))
 
 
-@pytest.mark.parametrize("kernel", ["types", "precisions"])
-def test_types_under_the_gamma_prior(kernel: str):
-    assert_accepted(gold_checks.check_gamma_types("missing values", kernel))
+@pytest.mark.parametrize(
+    ("kernel", "shapes"), [("types", "equal"), ("types", "unequal"), ("precisions", "unequal")]
+)
+def test_types_under_the_gamma_prior(kernel: str, shapes: str):
+    assert_accepted(gold_checks.check_gamma_types("missing values", kernel, shapes))
 
 
 def test_precision_with_means_integrated_out():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sampler_cases import CASES, Case, build
 
+from sampler_cases import CASES, Case, build
 from scdp.sampler import (
     clusters,
     concentration,

@@ -61,7 +61,7 @@ def kernel(function: Function) -> Function:
     """Compile on first call, release the interpreter's lock while running, and keep the result on disk."""
     folder = cache_folder()
     with _numba_cache_at(folder):
-        compiled = numba.njit(
-            cache=folder is not None, nogil=True, fastmath=set(FLAGS), error_model="numpy"
-        )(function)
-    return compiled  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=folder is not None, nogil=True, fastmath=set(FLAGS), error_model="numpy")(
+            function
+        )
+    return compiled

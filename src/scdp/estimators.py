@@ -92,8 +92,8 @@ class SCDP(ClusterMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
-        """Sample the clusters of rows whose label is -1 (all rows without y), learning types from every row."""
+    def fit(self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+        """Sample the clusters of rows whose label is -1 (all rows without y); types are learned from every row."""
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         known = check_known(y, len(X))
         documents = check_documents(groups, len(X))
@@ -109,8 +109,8 @@ class SCDP(ClusterMixin, BaseEstimator):
         self._warn_if_not_converged()
         return self
 
-    def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> Integers:
-        """Partition new rows jointly, with the rows and clusters of `fit` as known; their order does not matter."""
+    def predict(self, X: Any, groups: ArrayLike | None = None) -> Integers:
+        """Partition new rows jointly, the rows and clusters of `fit` as known; row order does not matter."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         documents = check_documents(groups, len(X))
@@ -121,7 +121,7 @@ class SCDP(ClusterMixin, BaseEstimator):
         labels = labels_from(self._estimate(posterior), seating, known)[len(self._rows) :]
         return labels[np.argsort(order)]
 
-    def sample_new(self, X: ArrayLike, groups: ArrayLike | None = None) -> Posterior:
+    def sample_new(self, X: Any, groups: ArrayLike | None = None) -> Posterior:
         """The posterior of the rows of `fit` followed by new rows, with the clusters of `fit` as known."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
@@ -169,7 +169,10 @@ class SCDP(ClusterMixin, BaseEstimator):
         return initial_state(rng, seating, start, self._priors())
 
     def _estimate(self, posterior: Posterior) -> Integers:
-        return np.asarray(posterior.point_estimate(loss=self.loss, random_state=0), dtype=np.int64)
+        return np.asarray(
+            posterior.point_estimate(loss="vi" if self.loss == "vi" else "binder", random_state=0),
+            dtype=np.int64,
+        )
 
     def _plan(self) -> Plan:
         return Plan(
@@ -261,7 +264,7 @@ def check_documents(groups: ArrayLike | None, n: int) -> NDArray[Any] | None:
 
 
 def labels_from(estimate: Integers, seating: Seating, known: Integers) -> Integers:
-    """A point estimate as labels: clusters with known rows take their label, new ones are numbered after them."""
+    """A point estimate as labels: clusters with known rows take their label, new ones are numbered on."""
     name_of = {
         int(cluster): int(label)
         for cluster, label in zip(estimate[known >= 0], known[known >= 0], strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,24 @@ from scdp.baselines.surface import Labels, Rows
 from scdp.specs import Spec
 
 LINK = "average"
-# Boosting rounds tried; which is best is decided on held-out clusters, with the threshold.
+# Boosting rounds tried; which is best is decided on held-out clusters.
 ROUNDS = (25, 50, 100, 200)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The log-loss of held-out pairs, and the F of every cut of the held-out trees."""
+
+    loss: float
+    cuts: CutScores
 
 
 class ModernBinary(PairBaseline):
     """What an expert would do today without the model: the opponent to beat.
 
     Each held-out half of the clusters (fifth of the documents, where there are any) is scored by trees that saw none of them, and clustered by average link on
-    1 - probability; the number of boosting rounds and the threshold are those with the best mean pairwise F over
-    the folds. Missing values go to the trees as they are. More than `max_pairs` training pairs are sampled, all
+    1 - probability. The number of boosting rounds has the least mean log-loss there, and the threshold is the middle
+    of those whose mean pairwise F is within a standard error of the best. Missing values go to the trees as they are. More than `max_pairs` training pairs are sampled, all
     positive ones first up to half of them, and weighted so that the classes keep their shares.
 
     After `fit`: `threshold_`, `n_rounds_`, `held_out_score_`, `pairs_used_` and `pairs_available_`.
@@ -57,19 +66,18 @@ class ModernBinary(PairBaseline):
         features = _with_length(items)
         folds = held_out_halves(labels, items.layout.group, rng)
         steps = Steps("ModernBinary", len(folds) + 1, self.verbose)
-        cuts: list[dict[int, CutScores]] = []
+        judged: list[dict[int, HeldOut]] = []
         for number, held in enumerate(folds):
             model = self._fit_trees(features, table, table.without(held), rng)
-            cuts.append(_held_out_cuts(model, features, table, held, labels))
+            judged.append(_judge(model, features, table, held, labels))
             steps.done(f"fold {number + 1}")
-        self._choose(cuts)
+        self._choose(judged)
         self.trees_ = self._fit_trees(features, table, np.arange(len(table.left)), rng, self.n_rounds_)
         steps.done("all training pairs")
 
-    def _choose(self, cuts: list[dict[int, CutScores]]) -> None:
-        found = {rounds: best_threshold([fold[rounds] for fold in cuts]) for rounds in ROUNDS}
-        self.n_rounds_ = max(ROUNDS, key=lambda rounds: found[rounds][1])
-        self.threshold_, self.held_out_score_ = found[self.n_rounds_]
+    def _choose(self, judged: list[dict[int, HeldOut]]) -> None:
+        self.n_rounds_ = min(ROUNDS, key=lambda rounds: float(np.mean([fold[rounds].loss for fold in judged])))
+        self.threshold_, self.held_out_score_ = best_threshold([fold[self.n_rounds_].cuts for fold in judged])
 
     def _fit_trees(
         self,
@@ -119,16 +127,18 @@ def class_weights(same: NDArray[np.bool_], pairs: Integers, chosen: Integers) ->
     return weights
 
 
-def _held_out_cuts(
-    model: Any, features: Features, table: PairTable, held: Rows, labels: Labels
-) -> dict[int, CutScores]:
+def _judge(model: Any, features: Features, table: PairTable, held: Rows, labels: Labels) -> dict[int, HeldOut]:
+    """How the trees do on clusters they did not see, by number of rounds."""
     layout, positions = table.within(held)
-    cuts = {}
+    judged = {}
     for rounds, probability in enumerate(model.staged_predict_proba(features[positions]), start=1):
         if rounds in ROUNDS:
-            trees = merge_trees(layout, 1 - probability[:, 1], LINK)
-            cuts[rounds] = score_cuts(layout, trees, labels[held])
-    return cuts
+            trees = merge_trees(layout, probability[:, 0], LINK)
+            right = np.where(table.same[positions], probability[:, 1], probability[:, 0])
+            judged[rounds] = HeldOut(
+                float(-np.log(right + 1e-12).mean()), score_cuts(layout, trees, labels[held])
+            )
+    return judged
 
 
 def _probability(model: Any, features: Features) -> NDArray[np.float64]:

@@ -1,1 +1,1 @@
-"""The generative model of Daumé and Marcu: priors, densities, forward simulation and exact small-n posteriors."""
+"""The generative model of Daumé and Marcu: priors, densities, simulation and exact small-n posteriors."""

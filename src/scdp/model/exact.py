@@ -37,9 +37,9 @@ def consistent(partition: Integers, known: Integers, restaurants: Integers) -> b
             together = partition[i] == partition[j]
             if together and restaurants[i] != restaurants[j]:
                 return False
-            if known[i] >= 0 and known[j] >= 0 and restaurants[i] == restaurants[j]:
-                if together != (known[i] == known[j]):
-                    return False
+            both_known = known[i] >= 0 and known[j] >= 0 and restaurants[i] == restaurants[j]
+            if both_known and together != (known[i] == known[j]):
+                return False
     return True
 
 
@@ -86,7 +86,7 @@ def partition_log_likelihood(
 def type_posterior(
     residuals: Floats, concentration: float, shape: Floats, rate: Floats
 ) -> tuple[Integers, Floats]:
-    """Every partition of the residuals into reference types and its probability, precisions integrated out."""
+    """Every partition of residuals into reference types and its probability, precisions integrated out."""
     rows = partitions(len(residuals))
     weights = []
     for row in rows:

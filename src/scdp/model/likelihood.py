@@ -1,4 +1,4 @@
-"""Closed-form densities of the diagonal-Gaussian model, written to be read: the truth that kernels are tested against.
+"""Closed-form densities of the diagonal-Gaussian model, written to be read: what kernels are tested against.
 
 Points are (items, features) with NaN for a missing value, which contributes no factor and no weight.
 """
@@ -90,7 +90,7 @@ def log_joint(
     priors: Priors,
     mean_variance: float,
 ) -> float:
-    """Log of the joint density of data and state, means integrated out; `precision` has a row per type label."""
+    """Log joint density of data and state, means integrated out; `precision` has a row per type label."""
     data = sum(
         cluster_log_marginal(points[clusters == k], precision[types[clusters == k]], mean_variance)
         for k in np.unique(clusters)

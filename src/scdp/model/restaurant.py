@@ -1,4 +1,4 @@
-"""The Chinese restaurant process: log probability of a partition, draws, and the number of clusters it expects."""
+"""The Chinese restaurant process: probability of a partition, draws, and the clusters it expects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def log_probability(sizes: ArrayLike, concentration: float) -> float:
-    """Log probability of a partition with these cluster sizes: alpha^K prod Gamma(n_k) Gamma(alpha)/Gamma(alpha+n)."""
+    """Log probability of cluster sizes: alpha^K prod Gamma(n_k) Gamma(alpha) / Gamma(alpha + n)."""
     sizes = np.asarray(sizes)
     sizes = sizes[sizes > 0]
     if len(sizes) == 0:

@@ -56,7 +56,7 @@ def simulate(
     type_concentration: float | None = None,
     missing: float = 0.0,
 ) -> Simulated:
-    """Draw a whole data set; concentrations come from their priors unless given; values go missing at random."""
+    """Draw a data set; concentrations come from their priors unless given; values go missing at random."""
     alpha_cluster = cluster_concentration or priors.cluster_concentration.draw(rng)
     alpha_type = type_concentration or priors.type_concentration.draw(rng)
     n = len(restaurants)

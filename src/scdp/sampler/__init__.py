@@ -1,1 +1,1 @@
-"""Markov chains over clusters and reference types: state, kernels with their plain twins, sweeps and chains."""
+"""Markov chains over clusters and reference types: state, kernels and plain twins, sweeps, chains."""

@@ -14,7 +14,7 @@ from scdp.sampler.state import State
 class Sums(NamedTuple):
     """Per cluster slot: number of items, and per feature the sum of weights and of weighted values."""
 
-    count: Integers
+    size: Integers
     weight: Floats
     pull: Floats
 
@@ -45,7 +45,7 @@ def choose(rng: np.random.Generator, log_weight: Floats, n: int) -> int:
 @kernel
 def add_item(sums: Sums, slot: int, items: Items, i: int, row: Floats, sign: int) -> None:
     """Add (sign 1) or take away (sign -1) item i, written with precisions `row`, at a cluster's sums."""
-    sums.count[slot] += sign
+    sums.size[slot] += sign
     for f in range(row.shape[0]):
         w = sign * items.observed[i, f] * row[f]
         sums.weight[slot, f] += w
@@ -59,7 +59,7 @@ def empty_sums(n_slots: int, n_features: int) -> Sums:
 
 @kernel
 def copy_sums(source: Sums, slot: int, target: Sums, at: int) -> None:
-    target.count[at] = source.count[slot]
+    target.size[at] = source.size[slot]
     target.weight[at, :] = source.weight[slot, :]
     target.pull[at, :] = source.pull[slot, :]
 
@@ -67,7 +67,7 @@ def copy_sums(source: Sums, slot: int, target: Sums, at: int) -> None:
 @kernel
 def clear_sums(sums: Sums, slot: int) -> None:
     """An emptied cluster is exactly zero again: no rounding is inherited by whoever opens the slot next."""
-    sums.count[slot] = 0
+    sums.size[slot] = 0
     sums.weight[slot, :] = 0.0
     sums.pull[slot, :] = 0.0
 
@@ -91,6 +91,17 @@ def slot_counts(slots: Integers, n_slots: int) -> Integers:
 
 
 @kernel
+def n_distinct(slots: Integers) -> int:
+    """How many different slots are in use."""
+    seen = np.zeros(slots.max() + 1, np.bool_)
+    n = 0
+    for slot in slots:
+        n += not seen[slot]
+        seen[slot] = True
+    return n
+
+
+@kernel
 def highest_used(counts: Integers, start: Integers, end: Integers) -> Integers:
     """For each range of slots, one past the highest used slot."""
     high = start.copy()
@@ -111,7 +122,7 @@ def lowest_empty(counts: Integers, start: int) -> int:
 
 @kernel
 def sum_of_logs(values: Floats, at: int) -> float:
-    """Sum of log values[at, :]: one logarithm per eight factors, or one each where their product leaves the range."""
+    """Sum of log values[at, :]: one logarithm per eight factors, or one each where they leave the range."""
     n = values.shape[1]
     total = 0.0
     for f in range(0, n - 7, 8):

@@ -1,6 +1,6 @@
-"""Chains: each a random stream, a start and a number of sweeps; run in threads, since kernels release the lock.
+"""Chains: each a random stream, a start and a number of sweeps, in threads, since kernels release the lock.
 
-Chain i draws from child i of the seed, so its draws depend neither on how many chains or workers there are.
+Chain i draws from child i of the seed, so its draws depend neither on the number of chains nor of workers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from scdp.model.priors import Priors
+from scdp.sampler.arithmetic import n_distinct
 from scdp.sampler.density import log_joint
 from scdp.sampler.items import Floats, Integers, Items
 from scdp.sampler.progress import ChainProgress, Silent
@@ -118,8 +119,8 @@ def note(
     traces: dict[str, Floats], chain: int, draw: int, items: Items, state: State, priors: Floats
 ) -> None:
     """Write the label-free scalars of a state into the traces."""
-    traces["n_clusters"][chain, draw] = len(np.unique(state.cluster))
-    traces["n_types"][chain, draw] = len(np.unique(state.type))
+    traces["n_clusters"][chain, draw] = n_distinct(state.cluster)
+    traces["n_types"][chain, draw] = n_distinct(state.type)
     traces["log_joint"][chain, draw] = log_joint(items, state, priors)
     traces["alpha_cluster"][chain, draw] = state.cluster_concentration
     traces["alpha_type"][chain, draw] = state.type_concentration

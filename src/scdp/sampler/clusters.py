@@ -1,8 +1,8 @@
 """Gibbs over the hidden clusters, one item after another, means integrated out.
 
-Items are visited grouped by reference type, so that each cluster needs one table row, for the type at hand. A visit
-then costs a multiply-add per feature and cluster; only the item's own cluster (without it) and the clusters it
-leaves and joins are worked out anew.
+Items are visited grouped by reference type, so that each cluster needs one table row, for the type at hand. A
+visit then costs a multiply-add per feature and cluster; only the item's own cluster (without it) and the
+clusters it leaves and joins are worked out anew.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def widest_range(items: Items) -> int:
 
 @kernel
 def list_candidates(
-    table_row: Integers, candidate: Integers, log_weight: Floats, count: Integers, own: int, start: int, high: int,
-    own_row: int, logs: Floats,
+    table_row: Integers, candidate: Integers, log_weight: Floats, count: Integers, own: int,
+    start: int, high: int, own_row: int, logs: Floats,
 ) -> int:  # fmt: skip
-    """The clusters an item may sit in without itself: slot, table row and log size of each; returns how many."""
+    """The clusters an item may sit in without itself: slot, table row and log size; returns how many."""
     m = 0
     for slot in range(start, high):
         size = count[slot] - (slot == own)
@@ -123,7 +123,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
     prior_weight = 1.0 / state.mean_variance
     log_alpha = np.log(state.cluster_concentration)
     logs = log_table(items.points.shape[0])
-    high = highest_used(sums.count, items.slot_start, items.slot_end)
+    high = highest_used(sums.size, items.slot_start, items.slot_end)
     candidate = np.empty(widest_range(items), np.int64)
     table_row = np.empty(candidate.shape[0], np.int64)
     log_weight = np.empty(candidate.shape[0])
@@ -138,17 +138,17 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
             fill_row(table, new_row, nobody.weight, nobody.pull, 0, row, prior_weight, some_missing)
             for r in active:
                 for slot in range(items.slot_start[r], high[r]):
-                    if sums.count[slot] > 0:
+                    if sums.size[slot] > 0:
                         fill_row(table, slot, sums.weight, sums.pull, slot, row, prior_weight, some_missing)
 
         own = cluster[i]
         r = items.restaurant[i]
         copy_sums(sums, own, own_sums, 0)
         add_item(own_sums, 0, items, i, row, -1)
-        if own_sums.count[0] > 0:
+        if own_sums.size[0] > 0:
             fill_row(table, own_row, own_sums.weight, own_sums.pull, 0, row, prior_weight, some_missing)
         m = list_candidates(
-            table_row, candidate, log_weight, sums.count, own, items.slot_start[r], high[r], own_row, logs
+            table_row, candidate, log_weight, sums.size, own, items.slot_start[r], high[r], own_row, logs
         )
         candidate[m], table_row[m], log_weight[m] = NEW, new_row, log_alpha
         add_log_predictives(log_weight, table_row, m + 1, table, items, i)
@@ -156,15 +156,15 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
         if chosen == own:
             continue
 
-        if own_sums.count[0] > 0:
+        if own_sums.size[0] > 0:
             copy_sums(own_sums, 0, sums, own)
             copy_row(table, own_row, own)
         else:
             clear_sums(sums, own)
-            while high[r] > items.slot_start[r] and sums.count[high[r] - 1] == 0:
+            while high[r] > items.slot_start[r] and sums.size[high[r] - 1] == 0:
                 high[r] -= 1
         if chosen == NEW:
-            chosen = lowest_empty(sums.count, items.slot_start[r])
+            chosen = lowest_empty(sums.size, items.slot_start[r])
             high[r] = max(high[r], chosen + 1)
         add_item(sums, chosen, items, i, row, 1)
         fill_row(table, chosen, sums.weight, sums.pull, chosen, row, prior_weight, some_missing)

@@ -1,7 +1,7 @@
 """The concentration of a Dirichlet process given its clusters, in one or many restaurants (West; Appendix B).
 
-Given x_m ~ Beta(alpha + 1, n_m), the density of alpha is a Gamma density times prod (alpha + n_m). Multiplied out,
-that is a mixture of M + 1 Gammas whose weights are elementary symmetric polynomials of the n_m: it is drawn exactly.
+Given x_m ~ Beta(alpha + 1, n_m), the density of alpha is a Gamma density times prod (alpha + n_m). Multiplied
+out, that is a mixture of M + 1 Gammas weighed by the elementary symmetric polynomials of the n_m: drawn exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scdp.sampler.items import Floats, Integers
 
 @kernel
 def log_symmetric_polynomials(sizes: Integers) -> Floats:
-    """Log of e_0, …, e_M of the sizes: by the recurrence e_j(n_1..n_m) = e_j(n_1..n_m-1) + n_m e_j-1(n_1..n_m-1)."""
+    """Log of e_0, …, e_M of the sizes, one size after another: e_j becomes e_j + n_m e_(j-1)."""
     n = sizes.shape[0]
     result = np.full(n + 1, -np.inf)
     result[0] = 0.0

@@ -1,4 +1,4 @@
-"""The log joint density of data and state, means integrated out: the scalar every chain reports each sweep."""
+"""The log joint density of data and state, means integrated out: the scalar a chain reports each sweep."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def log_data(items: Items, state: State) -> float:
         for f in range(items.points.shape[1]):
             square = state.precision[kind, f] * items.points[i, f] ** 2
             total += items.observed[i, f] * (log_precision[kind, f] - LOG_2PI - square)
-    for slot in range(sums.count.shape[0]):
-        if sums.count[slot] > 0:
+    for slot in range(sums.size.shape[0]):
+        if sums.size[slot] > 0:
             for f in range(items.points.shape[1]):
                 a = prior_weight + sums.weight[slot, f]
                 total += sums.pull[slot, f] ** 2 / a - np.log(a / prior_weight)

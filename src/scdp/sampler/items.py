@@ -1,8 +1,8 @@
 """What a chain works on and never changes: points, who sits in which restaurant, whose cluster is hidden.
 
 A restaurant is a set of items under one Chinese restaurant process: a document, or, when hidden items may not
-join known clusters, the known or the hidden part of a document. Each restaurant owns a range of cluster slots,
-its known clusters first; a new cluster always takes the lowest empty slot of the range.
+join known clusters, the known or the hidden part of a document. Each restaurant owns a range of cluster
+slots, its known clusters first; a new cluster always takes the lowest empty slot of the range.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def seat(
     items = Items(
         points=np.ascontiguousarray(np.where(observed, points, 0.0), dtype=np.float64),
         observed=np.ascontiguousarray(observed, dtype=np.float64),
-        complete=observed.all(axis=1),
+        complete=np.asarray(observed.all(axis=1)),
         restaurant=restaurant,
         hidden=np.flatnonzero(known < 0),
         slot_start=starts,

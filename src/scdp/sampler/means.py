@@ -1,4 +1,4 @@
-"""Cluster means and their variance, drawn exactly from their conditionals: Normal, and Gamma for its inverse."""
+"""Cluster means (Normal) and their variance (its inverse Gamma), drawn exactly from their conditionals."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scdp.sampler.state import State
 def draw_means(rng: np.random.Generator, items: Items, state: State) -> tuple[Floats, Integers]:
     """A mean for every used cluster slot (rows of empty slots stay 0), and the used slots."""
     sums = cluster_sums(items, state)
-    used = np.flatnonzero(sums.count)
-    means = np.zeros(sums.weight.shape)
+    used = np.flatnonzero(sums.size)
+    means = np.zeros_like(sums.weight)
     for slot in used:
         for f in range(means.shape[1]):
             a = 1.0 / state.mean_variance + sums.weight[slot, f]
@@ -40,8 +40,8 @@ def draw_mean_variance(
 def separation_prior(means: Floats, used: Integers) -> tuple[Floats, Floats]:
     """SCDP-2: Gamma shape and rate per feature from squared gaps v between all pairs of used means.
 
-    Prior mean = mean(v) / 2 and prior variance = var(v). Both come from power sums of the centred means, so the cost
-    is linear in the number of clusters. Gamma(1, 1) stands in where there are too few means or no spread.
+    Prior mean = mean(v) / 2 and prior variance = var(v). Both come from power sums of the centred means, so the
+    cost is linear in the number of clusters. Gamma(1, 1) stands in where means are too few or have no spread.
     """
     n_features = means.shape[1]
     shape = np.ones(n_features)

@@ -46,7 +46,7 @@ def draw_new_mean(
 def resample_clusters_given_means(
     rng: np.random.Generator, items: Items, state: State, means: Floats
 ) -> tuple[Integers, Floats, int]:
-    """One Gibbs pass over the hidden items; returns slots, means (new clusters have theirs) and items moved."""
+    """One Gibbs pass over hidden items; returns slots, means (new clusters have theirs) and items moved."""
     cluster, means = state.cluster.copy(), means.copy()
     counts = slot_counts(cluster, items.known_in_slot.shape[0])
     high = highest_used(counts, items.slot_start, items.slot_end)

@@ -1,7 +1,7 @@
 """Slow, obvious twins of every kernel, with the same arguments, the same random numbers and the same results.
 
-They weigh each choice from scratch with the closed forms of scdp.model. Nothing else uses them: they are what the
-compiled kernels are tested against, draw for draw.
+They weigh each choice from scratch with the closed forms of scdp.model. Nothing else uses them: they are what
+the compiled kernels are tested against, draw for draw.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from scdp.model import likelihood
+from scdp.model import likelihood, restaurant
 from scdp.model.priors import PrecisionGrid
 from scdp.sampler.items import Floats, Integers, Items
 from scdp.sampler.state import State
@@ -74,7 +74,7 @@ def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: 
 def propose_split_or_merge(
     rng: np.random.Generator, items: Items, state: State, cluster: Integers
 ) -> tuple[Integers | None, float]:
-    """A proposed seating and the log of its Metropolis-Hastings ratio; None where the move is refused outright."""
+    """A proposed seating and its log Metropolis-Hastings ratio; None where the move is refused outright."""
     hidden = items.hidden
     first = hidden[int(rng.random() * len(hidden))]
     others = hidden[(items.restaurant[hidden] == items.restaurant[first]) & (hidden != first)]
@@ -94,10 +94,8 @@ def propose_split_or_merge(
     opened, kept, log_proposal = [first], [second, *known], 0.0
     for i in members:
         log_odds = log_join(items, state, i, kept) - log_join(items, state, i, opened)
-        if together:
-            opens = rng.random() < 1 / (1 + np.exp(log_odds))
-        else:
-            opens = cluster[i] == cluster[first]
+        drawn = rng.random() < 1 / (1 + np.exp(log_odds)) if together else False
+        opens = drawn if together else cluster[i] == cluster[first]
         log_proposal -= np.logaddexp(0.0, log_odds if opens else -log_odds)
         (opened if opens else kept).append(i)
 
@@ -296,7 +294,7 @@ def log_joint(items: Items, state: State, concentration_priors: Floats) -> float
     grid = PrecisionGrid(state.grid, np.exp(state.grid_log_weight)) if len(state.grid) else None
     return float(
         log_seating(items, state, state.cluster)
-        + likelihood.restaurant.log_probability(type_sizes, state.type_concentration)
+        + restaurant.log_probability(type_sizes, state.type_concentration)
         + likelihood.precision_log_prior(state.precision[kinds], state.shape, state.rate, grid)
         + likelihood.gamma_log_density(alphas, prior_shape, prior_rate).sum()
     )

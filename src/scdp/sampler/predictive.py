@@ -1,4 +1,4 @@
-"""The density of an item given a cluster whose mean is integrated out, tabulated per cluster for one reference type.
+"""The density of an item given a cluster, the mean integrated out, tabulated for one reference type.
 
 With A the cluster's summed weights plus the prior's, an item of precision t is Normal(pull / A, 1/t + 1/A).
 """

@@ -1,10 +1,10 @@
 """Split-merge moves on hidden clusters: sequentially allocated proposals, accepted by Metropolis-Hastings.
 
-Two hidden items of one restaurant are drawn. Together, their cluster is split: the first opens a new cluster, the
-second keeps the old one with all known members, and the rest sit down one by one in random order with probability
-proportional to count times predictive. Apart, their clusters are merged, and the same construction gives the
-probability of the way back. A merge whose way back does not exist (the first item's cluster has known members)
-is refused.
+Two hidden items of one restaurant are drawn. Together, their cluster is split: the first opens a new cluster,
+the second keeps the old one with all known members, and the rest sit down one by one in random order with
+probability proportional to count times predictive. Apart, their clusters are merged, and the same construction
+gives the probability of the way back. A merge whose way back does not exist (the first item's cluster has
+known members) is refused.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ def log_join(sums: Sums, side: int, items: Items, i: int, row: Floats, prior_wei
             if not 1e-100 < product < 1e100:
                 total += np.log(product)
                 product = 1.0
-    return np.log(sums.count[side]) + 0.5 * (total + np.log(product))
+    return np.log(sums.size[side]) + 0.5 * (total + np.log(product))
 
 
 @kernel
 def log_evidence(sums: Sums, side: int, prior_weight: float) -> float:
-    """Log of Gamma(count) times the cluster's marginal likelihood, without the factors no partition changes."""
+    """Log of Gamma(count) times the cluster's marginal likelihood, without factors no partition changes."""
     total = 0.0
     for f in range(sums.weight.shape[1]):
         a = prior_weight + sums.weight[side, f]
         total += sums.pull[side, f] * sums.pull[side, f] / a - np.log(a / prior_weight)
-    return lgamma(sums.count[side]) + 0.5 * total
+    return lgamma(sums.size[side]) + 0.5 * total
 
 
 @kernel
@@ -90,7 +90,7 @@ def allocate(
     rng: np.random.Generator, items: Items, state: State, cluster: Integers, members: Integers,
     first: int, second: int, sums: Sums,
 ) -> tuple[Integers, float]:  # fmt: skip
-    """Seat the members at two sides; draws the sides when the pair is together, else follows them as they are."""
+    """Seat the members at two sides: drawn when the pair is together, else followed as they are."""
     together = cluster[first] == cluster[second]
     prior_weight = 1.0 / state.mean_variance
     sides = np.empty(members.shape[0], np.int64)
@@ -133,7 +133,7 @@ def log_split_ratio(sums: Sums, concentration: float, prior_weight: float) -> fl
     both = 2
     clear_sums(sums, both)
     for side in (OPENED, KEPT):
-        sums.count[both] += sums.count[side]
+        sums.size[both] += sums.size[side]
         sums.weight[both, :] += sums.weight[side, :]
         sums.pull[both, :] += sums.pull[side, :]
     apart = log_evidence(sums, OPENED, prior_weight) + log_evidence(sums, KEPT, prior_weight)
@@ -163,8 +163,8 @@ def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: 
         # Either way the first item and its side move: into a new cluster, or in with the second item.
         start = items.slot_start[items.restaurant[first]]
         target = lowest_empty(counts, start) if together else cluster[second]
-        counts[cluster[first]] -= sums.count[OPENED]
-        counts[target] += sums.count[OPENED]
+        counts[cluster[first]] -= sums.size[OPENED]
+        counts[target] += sums.size[OPENED]
         cluster[first] = target
         for m in range(members.shape[0]):
             if sides[m] == OPENED:

@@ -14,8 +14,8 @@ Integers = NDArray[np.int64]
 class State(NamedTuple):
     """Slots, not labels: `cluster[i]` and `type[i]` index cluster and type slots, of which some may be empty.
 
-    `precision` has a row per type slot; `shape` and `rate` are the Gamma prior of its columns. `grid` holds the
-    rows of a discrete precision prior with log weights `grid_log_weight`, or no row when the prior is Gamma.
+    `precision` has a row per type slot; `shape` and `rate` are the Gamma prior of its columns. `grid` holds
+    the rows of a discrete precision prior with log weights `grid_log_weight`, none when the prior is Gamma.
     """
 
     cluster: Integers

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from scdp.model.priors import Priors
+from scdp.sampler.arithmetic import n_distinct
 from scdp.sampler.clusters import resample_clusters
 from scdp.sampler.concentration import log_symmetric_polynomials, resample_concentration
 from scdp.sampler.items import Floats, Integers, Items
@@ -120,7 +121,7 @@ def update_concentrations(
     rng: np.random.Generator, state: State, priors: Priors, constants: Constants
 ) -> State:
     """Both concentrations, each given how many clusters (types) there are."""
-    n_clusters, n_types = len(np.unique(state.cluster)), len(np.unique(state.type))
+    n_clusters, n_types = n_distinct(state.cluster), n_distinct(state.type)
     prior = priors.cluster_concentration
     alpha_cluster = resample_concentration(
         rng, state.cluster_concentration, constants.sizes, n_clusters, constants.log_symmetric,

@@ -1,7 +1,7 @@
 """Gibbs over reference types and their precisions, given the means.
 
-With the means known, residuals are a Dirichlet-process mixture of zero-mean Gaussians: a type in use is weighed by
-its count and density, a new one by the concentration and the Gamma-Normal marginal (a Student t per feature).
+With the means known, residuals are a Dirichlet-process mixture of zero-mean Gaussians: a type in use is weighed
+by its count and density, a new one by the concentration and the Gamma-Normal marginal (a Student t per feature).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def squared_residuals(items: Items, i: int, mean: Floats, square: Floats) -> Non
 
 @kernel
 def add_log_densities(
-    log_weight: Floats, candidate: Integers, m: int, precision: Floats, log_precision: Floats, half_log: Floats,
-    observed: Floats, complete: bool, square: Floats,
+    log_weight: Floats, candidate: Integers, m: int, precision: Floats, log_precision: Floats,
+    half_log: Floats, observed: Floats, complete: bool, square: Floats,
 ) -> None:  # fmt: skip
     """Add to each of m log weights the log density of squared residuals under its type, without the 2 pi."""
     n_features = square.shape[0]
@@ -50,7 +50,7 @@ def add_log_densities(
 
 @kernel
 def new_type_constants(state: State) -> Floats:
-    """Per feature: log of Gamma(a + 1/2) / Gamma(a) / sqrt(b), the part of the Student t no residual changes."""
+    """Per feature: log of Gamma(a + 1/2) / Gamma(a) / sqrt(b), the part of the Student t that is constant."""
     constants = np.empty(state.shape.shape[0])
     for f in range(constants.shape[0]):
         a, b = state.shape[f], state.rate[f]
@@ -82,7 +82,7 @@ def log_new_type(
 def draw_precision(
     rng: np.random.Generator, state: State, count: Floats, square: Floats, row: Floats
 ) -> None:
-    """Fill `row` with precisions given, per feature, how many residuals a type has and the sum of their squares."""
+    """Fill `row` with precisions given, per feature, the number of residuals and the sum of their squares."""
     for f in range(row.shape[0]):
         draw = rng.standard_gamma(state.shape[f] + 0.5 * count[f])
         row[f] = max(draw / (state.rate[f] + 0.5 * square[f]), SMALLEST)

@@ -1,0 +1,1 @@
+"""Studies that take minutes: simulation-based calibration, planted bugs, speed."""
