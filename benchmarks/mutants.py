@@ -1,7 +1,7 @@
 """Planted bugs: each is one exact change of the source, and a gold check must reject it at p < 1e-6.
 
-Every mutant runs in its own process on a copy of the package, and the unchanged package runs through all the checks
-the mutants use: it must not be rejected at 1e-3.
+Every mutant runs in its own process on a copy of the package. The unchanged package runs through all the checks
+that mutants use, and must not be rejected at 1e-3.
 """
 
 from __future__ import annotations
@@ -16,15 +16,27 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "scdp"
 CAUGHT, FALSE_ALARM = 1e-6, 1e-3
 
 
+Key = tuple[str, tuple[str, ...]]
+
+
+class Verdict(NamedTuple):
+    """The smallest p-value of a check, what it is the p-value of, and how long the check took."""
+
+    where: str
+    p: float
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one place in one file of the package, and the check (with its arguments) that must see it."""
+    """A change of one place in one file of the package, and the check, with its arguments, that must see it."""
 
     name: str
     file: str
@@ -34,7 +46,7 @@ class Mutant:
     arguments: tuple[str, ...] = ()
 
     @property
-    def key(self) -> tuple[str, tuple[str, ...]]:
+    def key(self) -> Key:
         return self.check, self.arguments
 
 
@@ -95,7 +107,7 @@ MUTANTS = [
     ),
     Mutant(
         "a new cluster opens in the first restaurant", "sampler/clusters.py",
-        "chosen = lowest_empty(sums.count, items.slot_start[r])", "chosen = lowest_empty(sums.count, 0)",
+        "lowest_empty(sums.size, items.slot_start[r])", "lowest_empty(sums.size, 0)",
         "check_clusters", ("two documents", "clusters"),
     ),
     Mutant(
@@ -142,7 +154,7 @@ MUTANTS = [
     ),
     Mutant(
         "a residual adds 1 to the shape, not 1/2", "sampler/types.py",
-        "rng.standard_gamma(state.shape[f] + 0.5 * count[f])", "rng.standard_gamma(state.shape[f] + count[f])",
+        "state.shape[f] + 0.5 * count[f]", "state.shape[f] + count[f]",
         "check_gamma_types", ("missing values", "precisions", "unequal"),
     ),
     Mutant(
@@ -195,84 +207,95 @@ def run_check(check: str, arguments: tuple[str, ...]) -> dict[str, float]:
     return getattr(gold_checks, check)(*arguments)
 
 
-def run_apart(package: Path, key: tuple[str, tuple[str, ...]]) -> tuple[str, float]:
-    """The smallest p-value of a check in a fresh process that imports the package from `package`'s folder."""
+def run_checks_here(keys: list[Key]) -> None:
+    """Print a line of JSON per check: which package was tested, its p-values, and the time they took."""
+    import scdp
+
+    package = str(Path(scdp.__file__).resolve().parent)
+    for check, arguments in keys:
+        begin = time.perf_counter()
+        found = run_check(check, tuple(arguments))
+        print(json.dumps({"package": package, "found": found, "seconds": time.perf_counter() - begin}))
+
+
+def run_apart(package: Path, keys: list[Key]) -> list[Verdict]:
+    """The smallest p-value of each check, from a fresh process that imports the package at `package`."""
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(package.parent), str(ROOT / "tests"), str(ROOT)]),
             "SCDP_CACHE": cache,
         }
-        command = [sys.executable, "-m", "benchmarks.mutants", "--check", json.dumps(key)]
+        command = [sys.executable, "-m", "benchmarks.mutants", "--checks", json.dumps(keys)]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"the check {key} did not finish:\n{done.stderr[-2000:]}")
-    answer = json.loads(done.stdout.splitlines()[-1])
-    if Path(answer["package"]) != package:
-        raise RuntimeError(f"the check imported {answer['package']}, not {package}")
-    return min(answer["found"].items(), key=lambda pair: pair[1])
+        raise RuntimeError(f"the checks {keys} did not finish:\n{done.stderr[-2000:]}")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    if {answer["package"] for answer in answers} != {str(package)}:
+        raise RuntimeError(f"the checks imported {answers[0]['package']}, not {package}")
+    return [
+        Verdict(*min(answer["found"].items(), key=lambda pair: pair[1]), answer["seconds"])
+        for answer in answers
+    ]
 
 
-def plant(mutant: Mutant, folder: Path) -> Path:
-    """A copy of the package under `folder` with the mutant's change in it."""
-    package = folder / "scdp"
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    path = package / mutant.file
-    text = path.read_text(encoding="utf-8")
+def copy_package(source: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(source, folder / "scdp", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def changed_text(mutant: Mutant, source: Path) -> str:
+    """The mutant's file with its change, which must have exactly one place to go."""
+    text = (source / mutant.file).read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
         raise ValueError(f"{mutant.file} holds {text.count(mutant.old)} times what {mutant.name!r} replaces")
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    return text.replace(mutant.old, mutant.new)
+
+
+def plant(mutant: Mutant, source: Path, folder: Path) -> Path:
+    """A copy of the package under `folder` with the mutant's change in it."""
+    package = copy_package(source, folder)
+    (package / mutant.file).write_text(changed_text(mutant, source), encoding="utf-8")
     return package
 
 
-def print_row(name: str, where: str, p: float, verdict: str, seconds: float) -> None:
-    print(
-        f"{name:58s} {where:26s} {'< 1e-300' if p == 0 else f'{p:.1e}':>9s}  {verdict:8s} {seconds:4.0f} s",
-        flush=True,
-    )
+def print_row(name: str, verdict: Verdict, word: str) -> None:
+    p = "< 1e-300" if verdict.p == 0 else f"{verdict.p:.1e}"
+    print(f"{name:66s} {verdict.where:22s} {p:>9s}  {word:8s} {verdict.seconds:4.0f} s", flush=True)
 
 
-def run_unchanged() -> bool:
+def run_unchanged(source: Path) -> bool:
     """Every check the mutants use, on the package as it is."""
-    fine = True
-    for key in sorted({mutant.key for mutant in MUTANTS}):
-        begin = time.perf_counter()
-        where, p = run_apart(SOURCE, key)
-        fine &= p > FALSE_ALARM
-        label = " ".join([key[0].removeprefix("check_"), *key[1]])
-        print_row(
-            f"unchanged: {label}",
-            where,
-            p,
-            "accepted" if p > FALSE_ALARM else "REJECTED",
-            time.perf_counter() - begin,
-        )
-    return fine
+    keys = sorted({mutant.key for mutant in MUTANTS})
+    verdicts = run_apart(source, keys)
+    for (check, arguments), verdict in zip(keys, verdicts, strict=True):
+        label = ", ".join([check.removeprefix("check_").replace("_", " "), *arguments])
+        print_row(f"unchanged: {label}", verdict, "accepted" if verdict.p > FALSE_ALARM else "REJECTED")
+    return all(verdict.p > FALSE_ALARM for verdict in verdicts)
 
 
-def run_mutants() -> int:
+def run_mutants(source: Path) -> int:
     caught = 0
     for mutant in MUTANTS:
-        begin = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            where, p = run_apart(plant(mutant, Path(folder).resolve()), mutant.key)
-        caught += p < CAUGHT
-        print_row(mutant.name, where, p, "caught" if p < CAUGHT else "MISSED", time.perf_counter() - begin)
+            [verdict] = run_apart(plant(mutant, source, Path(folder).resolve()), [mutant.key])
+        caught += verdict.p < CAUGHT
+        print_row(mutant.name, verdict, "caught" if verdict.p < CAUGHT else "MISSED")
     return caught
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", help=argparse.SUPPRESS)
+    parser.add_argument("--checks", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.check:
-        import scdp
-
-        check, arguments = json.loads(options.check)
-        found = run_check(check, tuple(arguments))
-        print(json.dumps({"package": str(Path(scdp.__file__).resolve().parent), "found": found}))
+    if options.checks:
+        run_checks_here(json.loads(options.checks))
         return 0
-    fine = run_unchanged()
-    caught = run_mutants()
+    with tempfile.TemporaryDirectory() as folder:
+        # One copy for the whole run: an edit meanwhile must not mix two versions.
+        source = copy_package(SOURCE, Path(folder).resolve())
+        for mutant in MUTANTS:
+            changed_text(mutant, source)
+        fine = run_unchanged(source)
+        caught = run_mutants(source)
     print(f"caught {caught}/{len(MUTANTS)}" + ("" if fine else "; the unchanged package was rejected"))
     return 0 if fine and caught == len(MUTANTS) else 1
 

@@ -131,7 +131,7 @@ def make_problem(case: Case, n_features: int = 2, grid: bool = False) -> Problem
 
 
 def places_of(case: Case) -> np.ndarray:
-    """The restaurant of every item by the words of the model, so that the sampler's own seating is tested too."""
+    """Every item's restaurant, by the words of the model: the sampler's own seating is under test too."""
     groups = case.groups or [0] * len(case.known)
     keys = [(group, case.share or label >= 0) for group, label in zip(groups, case.known, strict=True)]
     return np.array([sorted(set(keys)).index(key) for key in keys])

@@ -1,7 +1,8 @@
 """Gold tests 2 and 3: long-run frequencies against the exact posterior, and Geweke's joint test.
 
 Total variation may be twice what chance is expected to make of it (error bars by batch means); over seeds
-its ratio to that expectation is about 1 +- 0.2. Geweke compares 15 means in four runs, each at a false alarm of 1e-4.
+its ratio to that expectation is about 1 +- 0.2. Geweke compares 15 means in each of four runs, every one at a
+false alarm of 1e-4.
 """
 
 from __future__ import annotations

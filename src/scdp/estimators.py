@@ -250,7 +250,9 @@ def check_known(y: ArrayLike | None, n: int) -> Integers:
         raise InputError(f"y has shape {labels.shape}, but X has {n} rows; give one cluster a row")
     whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
     if whole is None or (whole != labels).any() or (whole < UNKNOWN).any():
-        raise InputError("y must hold whole numbers, one a cluster, with -1 for a row of unknown cluster")
+        raise InputError(
+            "Unknown label type: y must hold whole numbers, one a cluster, with -1 for a row of unknown cluster"
+        )
     return whole
 
 

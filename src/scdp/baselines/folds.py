@@ -12,6 +12,7 @@ from scdp.errors import InputError
 
 FEWEST_CLUSTERS = 4
 DOCUMENT_FOLDS = 5
+FEW_CLUSTER_FOLDS = 10
 
 
 def held_out_sets(
@@ -19,13 +20,12 @@ def held_out_sets(
 ) -> list[Rows]:
     """The rows each fold holds out: whole documents where there are enough, whole clusters otherwise.
 
-    Folds of clusters are of about equal size and have at least two clusters each, or there would be nothing to
-    tell apart. With fewer than 2 `n_folds` clusters each fold holds out a different random half of them.
+    Folds of clusters are of about equal size and have at least two clusters each, or there would be nothing
+    to tell apart. With fewer than 2 `n_folds` clusters each fold holds out a different random half of them.
     """
     if len(np.unique(groups)) >= n_folds:
         return _partition(groups, n_folds, rng)
-    clusters = canonical_labels(zip(groups.tolist(), labels.tolist(), strict=True))
-    n_clusters = int(clusters.max(initial=-1)) + 1
+    clusters, n_clusters = _clusters(labels, groups)
     if n_clusters < FEWEST_CLUSTERS:
         raise InputError(f"y has {n_clusters} known clusters; give at least {FEWEST_CLUSTERS} to learn from")
     if n_clusters >= 2 * n_folds:
@@ -34,22 +34,27 @@ def held_out_sets(
 
 
 def held_out_halves(labels: Labels, groups: NDArray[np.int64], rng: np.random.Generator) -> list[Rows]:
-    """Six halves: every two of four quarters of the clusters, for judging at the size a new data set may have.
+    """Twelve halves: every two of four quarters of the clusters, quartered twice, as large as a new data set.
 
     A threshold chosen on small folds is too loose for a larger set, where more clusters lie close together. A
     document keeps its size in any fold, so documents are held out by fifths.
     """
     if len(np.unique(groups)) >= DOCUMENT_FOLDS:
         return held_out_sets(labels, groups, DOCUMENT_FOLDS, rng)
-    quarters = held_out_sets(labels, groups, 4, rng)
-    if _overlap(quarters):
-        return held_out_sets(labels, groups, 10, rng)
-    return [np.sort(np.concatenate(two)) for two in combinations(quarters, 2)]
+    if _clusters(labels, groups)[1] < 8:
+        # Too few to quarter into two or more each.
+        return held_out_sets(labels, groups, FEW_CLUSTER_FOLDS, rng)
+    halves: list[Rows] = []
+    for _ in range(2):
+        quarters = held_out_sets(labels, groups, 4, rng)
+        halves += [np.sort(np.concatenate(two)) for two in combinations(quarters, 2)]
+    return halves
 
 
-def _overlap(folds: list[Rows]) -> bool:
-    rows = np.concatenate(folds)
-    return len(np.unique(rows)) < len(rows)
+def _clusters(labels: Labels, groups: NDArray[np.int64]) -> tuple[Labels, int]:
+    """A cluster is one within a document."""
+    clusters = canonical_labels(zip(groups.tolist(), labels.tolist(), strict=True))
+    return clusters, int(clusters.max(initial=-1)) + 1
 
 
 def _partition(units: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> list[Rows]:

@@ -42,7 +42,7 @@ def learn_diagonal(similar: Floats, dissimilar: Floats, balance: float, n_steps:
     weights = ones.copy()
     for _ in range(n_steps):
         gradient, hessian = _diagonal_slopes(weights, scaled, balance)
-        step = np.linalg.solve(hessian, gradient)
+        step = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         if gradient @ step < TOLERANCE:
             break
         weights = _diagonal_step(weights, step, gradient, ones, scaled, balance)

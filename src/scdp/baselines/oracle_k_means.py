@@ -76,7 +76,7 @@ class OracleKMeans(OracleBaseline):
         self.scales_ = items.scaled().scales if isinstance(items, Distances) else None
 
     def _cluster_told(self, items: Compared, gold: Labels | None) -> Labels:
-        if isinstance(items, Distances):
+        if isinstance(items, Distances) and self.scales_ is not None:
             items = items.rescaled(self.scales_)
         sizes = self._told(items.layout, gold)
         return k_means(items, sizes, self.n_starts, self.random_state)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +46,7 @@ class Posterior:
             self.stored = draws
         else:
             self.stored = _stored_from_array(np.asarray(draws), hidden, fixed, shared)
-        self.traces: Mapping[str, Floats] = MappingProxyType(_checked_traces(traces or {}, self.stored))
+        self.traces: Mapping[str, Floats] = _checked_traces(traces or {}, self.stored)
         self.names = None if names is None else _checked_names(names, self.stored.n_items)
 
     def __repr__(self) -> str:

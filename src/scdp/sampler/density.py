@@ -72,19 +72,26 @@ def log_data(items: Items, state: State) -> float:
 
 
 @kernel
-def log_joint(items: Items, state: State, concentration_priors: Floats) -> float:
-    """Everything: data, clusters, types, precisions and concentrations.
+def log_prior_of_labels(
+    items: Items, state: State, counts: Integers, type_counts: Integers, concentration_priors: Floats
+) -> float:
+    """Log prior of clusters, types, precisions and concentrations.
 
     `concentration_priors` holds shape and rate of the cluster concentration, then of the type concentration.
     """
-    counts = slot_counts(state.cluster, items.known_in_slot.shape[0])
-    type_counts = slot_counts(state.type, state.precision.shape[0])
     whole = np.array([0]), np.array([type_counts.shape[0]])
     return (
-        log_data(items, state)
-        + log_restaurants(counts, items.slot_start, items.slot_end, state.cluster_concentration)
+        log_restaurants(counts, items.slot_start, items.slot_end, state.cluster_concentration)
         + log_restaurants(type_counts, whole[0], whole[1], state.type_concentration)
         + log_precision_prior(state, type_counts)
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])
         + log_gamma_density(state.type_concentration, concentration_priors[2], concentration_priors[3])
     )
+
+
+@kernel
+def log_joint(items: Items, state: State, concentration_priors: Floats) -> float:
+    """Everything: data, clusters, types, precisions and concentrations."""
+    counts = slot_counts(state.cluster, items.known_in_slot.shape[0])
+    type_counts = slot_counts(state.type, state.precision.shape[0])
+    return log_data(items, state) + log_prior_of_labels(items, state, counts, type_counts, concentration_priors)

@@ -52,10 +52,20 @@ def restaurants_of(known: Integers, groups: Integers | None, share_clusters: boo
     return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
 
-def seat(
-    points: Floats, known: Integers, groups: Integers | None = None, *, share_clusters: bool = False
-) -> Seating:
-    """Lay out restaurants and slots for points (NaN = missing) with known cluster labels (-1 = hidden)."""
+class Places(NamedTuple):
+    """Restaurants and slots, whatever the items are made of: what points and distances have in common."""
+
+    restaurant: Integers
+    hidden: Integers
+    slot_start: Integers
+    slot_end: Integers
+    known_in_slot: Integers
+    known_slot: Integers
+    label_of_slot: dict[int, int]
+
+
+def lay_out(known: Integers, groups: Integers | None, *, share_clusters: bool) -> Places:
+    """Give every restaurant its range of slots and every known item (label not -1) its slot."""
     known = np.asarray(known, dtype=np.int64)
     restaurant = restaurants_of(known, groups, share_clusters)
     n_restaurants = int(restaurant.max(initial=-1)) + 1
@@ -72,15 +82,31 @@ def seat(
         starts[place] = next_slot
         next_slot += len(labels) + int((inside & (known < 0)).sum())
         ends[place] = next_slot
-    observed = ~np.isnan(points)
-    items = Items(
-        points=np.ascontiguousarray(np.where(observed, points, 0.0), dtype=np.float64),
-        observed=np.ascontiguousarray(observed, dtype=np.float64),
-        complete=np.asarray(observed.all(axis=1)),
+    return Places(
         restaurant=restaurant,
         hidden=np.flatnonzero(known < 0),
         slot_start=starts,
         slot_end=ends,
         known_in_slot=np.bincount(known_slot[known >= 0], minlength=next_slot).astype(np.int64),
+        known_slot=known_slot,
+        label_of_slot=label_of_slot,
     )
-    return Seating(items, known_slot, label_of_slot)
+
+
+def seat(
+    points: Floats, known: Integers, groups: Integers | None = None, *, share_clusters: bool = False
+) -> Seating:
+    """Lay out restaurants and slots for points (NaN = missing) with known cluster labels (-1 = hidden)."""
+    places = lay_out(known, groups, share_clusters=share_clusters)
+    observed = ~np.isnan(points)
+    items = Items(
+        points=np.ascontiguousarray(np.where(observed, points, 0.0), dtype=np.float64),
+        observed=np.ascontiguousarray(observed, dtype=np.float64),
+        complete=np.asarray(observed.all(axis=1)),
+        restaurant=places.restaurant,
+        hidden=places.hidden,
+        slot_start=places.slot_start,
+        slot_end=places.slot_end,
+        known_in_slot=places.known_in_slot,
+    )
+    return Seating(items, places.known_slot, places.label_of_slot)

@@ -188,7 +188,7 @@ def log_new_type(state: State, residual: Floats) -> float:
 
 
 def resample_types(
-    rng: np.random.Generator, items: Items, state: State, means: Floats
+    rng: np.random.Generator, items: Items, state: State, means: Floats, log_new_factor: float = 0.0
 ) -> tuple[Integers, Floats, int]:
     types = state.type.copy()
     precision = {int(slot): state.precision[slot] for slot in np.unique(types)}
@@ -200,7 +200,8 @@ def resample_types(
             np.log((types == slot).sum()) + log_density_of_row(precision[slot], residuals[i])
             for slot in candidates
         ]
-        weights.append(np.log(state.type_concentration) + log_new_type(state, residuals[i]))
+        new = log_new_type(state, residuals[i]) + log_new_factor
+        weights.append(np.log(state.type_concentration) + new)
         types[i] = [*candidates, NEW][choose(rng, weights)]
         if types[i] == NEW:
             types[i] = first_empty(types, 0)

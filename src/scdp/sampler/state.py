@@ -16,6 +16,9 @@ class State(NamedTuple):
 
     `precision` has a row per type slot; `shape` and `rate` are the Gamma prior of its columns. `grid` holds
     the rows of a discrete precision prior with log weights `grid_log_weight`, none when the prior is Gamma.
+
+    The rest is for SCDP-3, whose means are part of the state: a row per cluster slot, the separation rate, and
+    a discrete mean prior (no row when it is Normal).
     """
 
     cluster: Integers
@@ -28,3 +31,7 @@ class State(NamedTuple):
     rate: Floats
     grid: Floats
     grid_log_weight: Floats
+    means: Floats = np.empty((0, 0))
+    separation_rate: float = 1.0
+    mean_grid: Floats = np.empty((0, 0))
+    mean_grid_log_weight: Floats = np.empty(0)

@@ -131,9 +131,12 @@ def grown(rows: Floats, n: int) -> Floats:
 
 @kernel
 def resample_types(
-    rng: np.random.Generator, items: Items, state: State, means: Floats
+    rng: np.random.Generator, items: Items, state: State, means: Floats, log_new_factor: float = 0.0
 ) -> tuple[Integers, Floats, int]:
-    """One Gibbs pass over every item's type; returns type slots, precision rows and how many items moved."""
+    """One Gibbs pass over every item's type; returns type slots, precision rows and how many items moved.
+
+    `log_new_factor` weighs opening a type beyond the prior: 0 unless the prior is unnormalised (SCDP-3).
+    """
     n, n_features = items.points.shape
     types = state.type.copy()
     high = types.max() + 1
@@ -142,7 +145,7 @@ def resample_types(
     half_log = 0.5 * log_precision.sum(axis=1)
     counts = slot_counts(types, n + 2)
     logs = log_table(n)
-    log_alpha = np.log(state.type_concentration)
+    log_alpha = np.log(state.type_concentration) + log_new_factor
     constants = new_type_constants(state)
     equal_shape = (state.shape == state.shape[0]).all()
     square = np.empty(n_features)

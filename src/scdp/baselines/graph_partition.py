@@ -1,0 +1,75 @@
+"""GraphPartition: pair scores learned by an averaged perceptron over whole clusterings (McCallum and Wellner 2004)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scdp.baselines.linear_scores import (
+    Codes,
+    Sheet,
+    Weights,
+    cluster_groups,
+    joined,
+    prepared,
+    score_pairs,
+    sheets,
+    square_of,
+    sum_features,
+)
+from scdp.baselines.pairs import Compared, PairBaseline, pair_features
+from scdp.baselines.progress import Steps
+from scdp.baselines.surface import Labels
+from scdp.specs import Spec
+
+CHUNK = 200
+
+
+class GraphPartition(PairBaseline):
+    """Edges of a complete graph carry w . phi(pair); a clustering scores the sum of the edges inside clusters.
+
+    For each training document in turn (whole clusters, about 200 items at a time, where there are none) the best
+    clustering is found approximately by `correlation_clustering`, and w moves towards the pairs it wrongly parts
+    and away from those it wrongly joins, by the mean over the document's pairs. The mean of all w is kept.
+    phi says in which interval each feature lies (`linear_scores`). After `fit`: `weights_`, `mistakes_` by round.
+    """
+
+    def __init__(
+        self, spec: Spec | None = None, n_rounds: int = 15, random_state: int = 0, verbose: bool = False
+    ) -> None:
+        self.spec = spec
+        self.n_rounds = n_rounds
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+        rng = np.random.default_rng(self.random_state)
+        table, self.intervals_, codes = prepared(items, labels, rng)
+        weights, total, count = np.zeros(self.intervals_.shape), np.zeros(self.intervals_.shape), 0
+        self.mistakes_: list[float] = []
+        steps = Steps("GraphPartition", self.n_rounds, self.verbose)
+        for number in range(self.n_rounds):
+            documents = sheets(table, labels, CHUNK, rng)
+            wrong = []
+            for place in rng.permutation(len(documents)):
+                update, mistakes = perceptron_update(weights, documents[place], codes)
+                weights += update
+                total += weights
+                count += 1
+                wrong.append(mistakes)
+            self.mistakes_.append(float(np.mean(wrong)) if wrong else 0.0)
+            steps.done(f"round {number + 1}, {self.mistakes_[-1]:.4f} of pairs wrong")
+        self.weights_ = total / max(count, 1)
+
+    def _cluster_pairs(self, items: Compared) -> Labels:
+        codes = self.intervals_.codes(pair_features(items))
+        return cluster_groups(items.layout, score_pairs(self.weights_, codes))
+
+
+def perceptron_update(weights: Weights, document: Sheet, codes: Codes) -> tuple[Weights, float]:
+    """The mean of phi(gold) - phi(found) over pairs, and the share of pairs on which the two differ."""
+    from scdp.baselines.correlation import correlation_clustering
+
+    mine = codes[document.positions]
+    found = joined(correlation_clustering(square_of(score_pairs(weights, mine))))
+    amounts = (document.same.astype(np.float64) - found) / len(found)
+    return sum_features(mine, amounts, weights.shape), float(np.mean(document.same != found))

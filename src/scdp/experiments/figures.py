@@ -1,0 +1,132 @@
+"""Chapters with pictures: tasks or parts enter; Figure 1 and the reference types leave, as files and their captions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scdp.errors import MissingExtraError
+from scdp.experiments import pictures
+from scdp.experiments.chapters import score
+from scdp.experiments.curves import Fits, fit_priors
+from scdp.experiments.document import Block, Figure, Heading, Paragraph, Table
+from scdp.experiments.parts import Part, write_atomically, write_bytes_atomically
+from scdp.experiments.settings import Settings
+from scdp.experiments.systems import SYSTEMS
+from scdp.experiments.tasks import TASKS, load_problem
+
+LONGEST_EXAMPLE = 160
+# Types rarer than this are not shown: chains always hold a few that were opened a sweep ago.
+SMALLEST_SHARE = 0.005
+FIT_COLUMNS = (
+    "data",
+    "items",
+    "clusters",
+    "log P: DP, alpha of the paper",
+    "DP, likeliest",
+    "Pitman-Yor",
+    "gap: DP",
+    "gap: Pitman-Yor",
+    "better",
+)
+
+
+def fit_tasks(settings: Settings) -> list[Fits]:
+    """Both priors fitted to all clusters, training and test, of each of the four tasks."""
+    return [_fit_task(name, settings) for name in TASKS if not TASKS[name].extra]
+
+
+def _fit_task(name: str, settings: Settings) -> Fits:
+    task = load_problem(name, settings.seed).task
+    clusters = [*map(str, task.train.clusters), *map(str, task.test.clusters)]
+    sizes = np.unique(clusters, return_counts=True)[1].astype(np.int64)
+    return fit_priors(TASKS[name].title, sizes, np.random.default_rng(settings.seed_of("figure1", name)))
+
+
+def figure1_chapter(fits: Sequence[Fits], out: Path) -> list[Block]:
+    """Figure 1 with the table of scores; writes figures/figure1.png and figure1.json."""
+    path = out / "figures" / "figure1.png"
+    write_atomically(out / "figure1.json", json.dumps([fit.as_dict() for fit in fits], indent=1) + "\n")
+    write_bytes_atomically(path, pictures.clusters_by_items(fits))
+    return [
+        Heading("Is a Dirichlet process the right prior? (Figure 1)"),
+        Figure(
+            path,
+            "Expected number of clusters by number of items, with two standard deviations. Alpha has its posterior "
+            "mean given the numbers of items and clusters under the Gamma(1, 1) prior; Pitman-Yor has its "
+            "likeliest parameters; the data are resampled without replacement in random orders.",
+        ),
+        Paragraph(
+            "Scores: the log probability of the partition per item, in nats, and the root mean square gap between "
+            "the expected curve and that of the data, in clusters. Pitman-Yor is called better where its "
+            "likelihood beats that of the likeliest Dirichlet process by more than its second parameter costs "
+            "(one nat, Akaike's rule). The documents of the coreference task are pooled."
+        ),
+        Table(FIT_COLUMNS, tuple(map(_fit_row, fits)), words=(0, 8)),
+    ]
+
+
+def _fit_row(fits: Fits) -> tuple[str, ...]:
+    total = int(fits.sizes.sum())
+    logs = (score(value / total) for value in fits.log_probabilities)
+    gaps = (f"{gap:.1f}" for gap in fits.gaps)
+    return fits.title, str(total), str(len(fits.sizes)), *logs, *gaps, fits.winner
+
+
+def types_chapter(parts: Sequence[Part], out: Path) -> list[Block]:
+    """For each task the types of the model with the best F: heat map and two records of each."""
+    blocks: list[Block] = []
+    for task in TASKS:
+        typed = [part for part in parts if part["task"] == task and part["types"] and not part["repeat"]]
+        if typed:
+            best = max(typed, key=lambda part: float(part["metrics"]["f"]))
+            blocks += _types(task, best, out)
+    return [Heading("What the reference types weigh"), *blocks] if blocks else []
+
+
+def _types(task: str, part: Part, out: Path) -> list[Block]:
+    shown = common_types(part["types"])
+    title = f"{TASKS[task].title}: types of {SYSTEMS[part['system']].title}"
+    path = out / "figures" / f"types-{task}.png"
+    write_bytes_atomically(path, pictures.reference_types(shown, title))
+    rest = len(part["types"]["share"]) - len(shown["share"])
+    caption = (
+        f"{title}, at the end of the chain with the greatest log joint probability. A high precision means that "
+        "records of this type agree with their cluster in this feature."
+        + (f" Rarer types that are not shown: {rest}." if rest else "")
+    )
+    rows = tuple(
+        (f"{place + 1}", f"{share:.1%}", *_two([shorten(text) for text in examples]))
+        for place, (share, examples) in enumerate(zip(shown["share"], shown["examples"], strict=True))
+    )
+    return [
+        Heading(title, 3),
+        Figure(path, caption),
+        Table(("type", "share", "a record", "another"), rows, words=(0, 2, 3)),
+    ]
+
+
+def common_types(types: dict[str, Any]) -> dict[str, Any]:
+    """The types with a share worth showing, at most as many as fit a picture; they come largest first."""
+    n = max(1, sum(share >= SMALLEST_SHARE for share in types["share"][: pictures.MOST_TYPES]))
+    return {name: values if name == "features" else values[:n] for name, values in types.items()}
+
+
+def _two(texts: list[str]) -> tuple[str, str]:
+    return texts[0], texts[1] if len(texts) > 1 else ""
+
+
+def shorten(text: str) -> str:
+    return text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1].rstrip() + "…"
+
+
+def or_what_is_missing(make: Any, *arguments: Any) -> list[Block]:
+    """The chapter, or a sentence where pictures cannot be drawn: numbers do not wait for matplotlib."""
+    try:
+        return list(make(*arguments))
+    except MissingExtraError as error:
+        return [Paragraph(f"A picture is left out: {error}")]

@@ -1,0 +1,8 @@
+"""Reports for people: results enter, files that appear whole or not at all leave."""
+
+from __future__ import annotations
+
+from scdp.report.files import open_folder, write_rows, write_text
+from scdp.report.page import Figure, Gallery, ReportPage, SystemRow
+
+__all__ = ["Figure", "Gallery", "ReportPage", "SystemRow", "open_folder", "write_rows", "write_text"]

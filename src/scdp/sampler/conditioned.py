@@ -1,0 +1,378 @@
+"""SCDP-3's updates: clusters by Neal's Algorithm 8, means and the separation rate given everything else.
+
+A new cluster brings a mean that changes the prior of every precision, so its weight has no closed form: M auxiliary
+means stand for it. They are drawn from the posterior of a mean given the item alone ("informed"), weighed by prior
+over proposal, which is exact for every M and needs far fewer of them than draws from the prior as in the paper.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scdp.compile import kernel
+from scdp.sampler.arithmetic import choose, cluster_sums, highest_used, log_table, lowest_empty, slot_counts
+from scdp.sampler.clusters import widest_range
+from scdp.sampler.density import LOG_2PI, log_prior_of_labels
+from scdp.sampler.items import Floats, Integers, Items
+from scdp.sampler.paper import draw_new_mean, log_new_mean
+from scdp.sampler.ranks import (
+    Ranks,
+    item_joins,
+    item_leaves,
+    prefix_sums,
+    rank_weighted,
+    rank_weighted_after_join,
+    rank_weighted_after_open,
+    ranks_of,
+)
+from scdp.sampler.separation import (
+    PUBLISHED,
+    Spread,
+    change_spread,
+    log_coupling,
+    log_grid_normalizer,
+    log_mean_prior,
+    pair_scale,
+    separation,
+    spread_of,
+)
+from scdp.sampler.state import State
+
+NEW = -1
+
+
+@kernel
+def log_given_mean(items: Items, i: int, row: Floats, mean: Floats) -> float:
+    """Log density of item i given a mean, without the terms in log precision."""
+    square = 0.0
+    for f in range(row.shape[0]):
+        gap = items.points[i, f] - mean[f]
+        square += items.observed[i, f] * row[f] * gap * gap
+    return -0.5 * square
+
+
+@kernel
+def used_precision_sum(state: State) -> tuple[Floats, int]:
+    """Sum of the used types' precisions by feature, and how many types are used."""
+    counts = slot_counts(state.type, state.precision.shape[0])
+    total = np.zeros(state.precision.shape[1])
+    n = 0
+    for kind in range(counts.shape[0]):
+        if counts[kind] > 0:
+            n += 1
+            total += state.precision[kind]
+    return total, n
+
+
+@kernel
+def draw_auxiliary(
+    rng: np.random.Generator, items: Items, state: State, i: int, row: Floats, informed: bool, mean: Floats,
+    grid_log: Floats,
+) -> None:  # fmt: skip
+    """A mean that item i might open a cluster with: from the prior, or from the posterior given the item."""
+    if state.mean_grid.shape[0] > 0:
+        for g in range(grid_log.shape[0]):
+            grid_log[g] = state.mean_grid_log_weight[g]
+            if informed:
+                grid_log[g] += log_given_mean(items, i, row, state.mean_grid[g])
+        mean[:] = state.mean_grid[choose(rng, grid_log, grid_log.shape[0])]
+    elif informed:
+        draw_new_mean(rng, items, i, row, 1.0 / state.mean_variance, mean)
+    else:
+        for f in range(mean.shape[0]):
+            mean[f] = rng.standard_normal() * np.sqrt(state.mean_variance)
+
+
+@kernel
+def log_informed_constant(items: Items, state: State, i: int, row: Floats, grid_log: Floats) -> float:
+    """Log marginal density of item i in a cluster of its own, which replaces density times prior over proposal."""
+    if state.mean_grid.shape[0] == 0:
+        return log_new_mean(items, i, row, 1.0 / state.mean_variance)
+    for g in range(grid_log.shape[0]):
+        grid_log[g] = state.mean_grid_log_weight[g] + log_given_mean(items, i, row, state.mean_grid[g])
+    largest = grid_log.max()
+    return largest + np.log(np.exp(grid_log - largest).sum())
+
+
+@kernel
+def add_log_densities(
+    log_weight: Floats, candidate: Integers, m: int, points: Floats, observed: Floats, i: int, row: Floats,
+    means: Floats,
+) -> None:  # fmt: skip
+    """Add to each candidate's log weight the log density of item i given its mean."""
+    for j in range(m):
+        slot = candidate[j]
+        square = 0.0
+        for f in range(row.shape[0]):
+            gap = points[i, f] - means[slot, f]
+            square += observed[i, f] * row[f] * gap * gap
+        log_weight[j] -= 0.5 * square
+
+
+@kernel
+def add_order_terms(
+    log_weight: Floats, candidate: Integers, m: int, ranks: Ranks, log_prior: Floats, prefix: Floats,
+    weighted: float, i: int, n_types: int,
+) -> None:  # fmt: skip
+    """The published reading's powers of G0, as they would be with item i at each candidate."""
+    n = ranks.n[0]
+    for j in range(m):
+        after = rank_weighted_after_join(ranks, log_prior, prefix, weighted, candidate[j], i)
+        log_weight[j] += n_types * (2.0 * after - n * prefix[n])
+
+
+@kernel
+def auxiliary_weights(
+    rng: np.random.Generator, items: Items, state: State, i: int, row: Floats, base: Spread, precision_sum: Floats,
+    n_types: int, reading: int, informed: bool, keep_first: bool, auxiliary: Floats, grid_log: Floats,
+    log_weight: Floats, start: int,
+) -> None:  # fmt: skip
+    """Draw the auxiliary means (the first is kept when it was the item's own) and weigh opening each of them."""
+    n = auxiliary.shape[0]
+    log_share = np.log(state.cluster_concentration / n)
+    constant = log_informed_constant(items, state, i, row, grid_log) if informed else 0.0
+    for a in range(n):
+        if a > 0 or not keep_first:
+            draw_auxiliary(rng, items, state, i, row, informed, auxiliary[a], grid_log)
+        density = constant if informed else log_given_mean(items, i, row, auxiliary[a])
+        coupling = log_coupling(state, base, auxiliary[a], 1, n_types, precision_sum, reading)
+        log_weight[start + a] = log_share + density + coupling
+
+
+@kernel
+def resample_clusters_conditioned(
+    rng: np.random.Generator, items: Items, state: State, reading: int, n_auxiliary: int, informed: bool
+) -> tuple[Integers, Floats, int, int]:
+    """One pass of Algorithm 8 over the hidden items; returns slots, means, items moved and clusters opened."""
+    cluster, means = state.cluster.copy(), state.means.copy()
+    ranks = ranks_of(cluster, items.known_in_slot.shape[0])
+    counts = ranks.size
+    high = highest_used(counts, items.slot_start, items.slot_end)
+    precision_sum, n_types = used_precision_sum(state)
+    logs = log_table(cluster.shape[0])
+    candidate = np.empty(widest_range(items) + n_auxiliary, np.int64)
+    log_weight = np.empty(candidate.shape[0])
+    auxiliary = np.empty((n_auxiliary, means.shape[1]))
+    grid_log = np.empty(state.mean_grid.shape[0])
+    log_prior = np.zeros(counts.shape[0])
+    prefix = np.zeros(counts.shape[0] + 1)
+    for slot in np.flatnonzero(counts):
+        log_prior[slot] = log_mean_prior(state, means[slot])
+    spread = spread_of(means, np.flatnonzero(counts))
+    moved = opened = 0
+    for i in items.hidden:
+        row = state.precision[state.type[i]]
+        own, r = cluster[i], items.restaurant[i]
+        item_leaves(ranks, cluster, i)
+        alone = counts[own] == 0
+        base = change_spread(spread, means[own], -1) if alone else spread
+        if alone:
+            auxiliary[0] = means[own]
+        m = 0
+        for slot in range(items.slot_start[r], high[r]):
+            if counts[slot] > 0:
+                candidate[m] = slot
+                log_weight[m] = logs[counts[slot]]
+                m += 1
+        add_log_densities(log_weight, candidate, m, items.points, items.observed, i, row, means)
+        coupling = log_coupling(state, base, means[own], 0, n_types, precision_sum, reading)
+        for j in range(m):
+            log_weight[j] += coupling
+        auxiliary_weights(
+            rng, items, state, i, row, base, precision_sum, n_types, reading, informed, alone, auxiliary,
+            grid_log, log_weight, m,
+        )  # fmt: skip
+        if reading == PUBLISHED:
+            prefix_sums(ranks, log_prior, prefix)
+            weighted = rank_weighted(ranks, log_prior)
+            add_order_terms(log_weight, candidate, m, ranks, log_prior, prefix, weighted, i, n_types)
+            for a in range(n_auxiliary):
+                value = log_mean_prior(state, auxiliary[a])
+                after = rank_weighted_after_open(ranks, prefix, weighted, value, i)
+                all_priors = prefix[ranks.n[0]] + value
+                log_weight[m + a] += n_types * (2.0 * after - (ranks.n[0] + 1) * all_priors)
+        pick = choose(rng, log_weight, m + n_auxiliary)
+        if pick < m:
+            chosen = candidate[pick]
+            spread = base
+        else:
+            chosen = lowest_empty(counts, items.slot_start[r])
+            means[chosen] = auxiliary[pick - m]
+            log_prior[chosen] = log_mean_prior(state, means[chosen])
+            spread = change_spread(base, means[chosen], 1)
+            opened += not alone
+        item_joins(ranks, chosen, i)
+        cluster[i] = chosen
+        high[r] = max(high[r], chosen + 1)
+        while counts[high[r] - 1] == 0:
+            high[r] -= 1
+        moved += chosen != own
+    return cluster, means, moved, opened
+
+
+@kernel
+def log_mean_density(
+    x: float, centre: float, precision: float, curve: float, slope: float, level: float, power: float
+) -> float:
+    """Log density of one coordinate of a mean: Gaussian times (1 + curve x^2 + slope x + level)^power."""
+    factor = 1.0 + max(curve * x * x + slope * x + level, 0.0)
+    return -0.5 * precision * (x - centre) ** 2 + power * np.log(factor)
+
+
+@kernel
+def slice_step(
+    rng: np.random.Generator, x: float, width: float, centre: float, precision: float, curve: float,
+    slope: float, level: float, power: float,
+) -> float:  # fmt: skip
+    """One exact slice-sampling step (stepping out, then shrinking; Neal 2003) on a mean's coordinate."""
+    height = log_mean_density(x, centre, precision, curve, slope, level, power) - rng.standard_exponential()
+    left = x - width * rng.random()
+    right = left + width
+    while log_mean_density(left, centre, precision, curve, slope, level, power) > height:
+        left -= width
+    while log_mean_density(right, centre, precision, curve, slope, level, power) > height:
+        right += width
+    while True:
+        y = left + (right - left) * rng.random()
+        if log_mean_density(y, centre, precision, curve, slope, level, power) > height:
+            return y
+        if y < x:
+            left = y
+        else:
+            right = y
+
+
+@kernel
+def resample_means_exactly(
+    rng: np.random.Generator, items: Items, state: State, reading: int
+) -> tuple[Floats, int]:
+    """Every coordinate of every used mean given the rest: Gaussian in the published reading, else by slices.
+
+    Returns the means and how many coordinates had no proper conditional (negative precision): those stay.
+    """
+    means = state.means.copy()
+    sums = cluster_sums(items, state)
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    used = np.flatnonzero(sums.size)
+    spread = spread_of(means, used)
+    precision_sum, n_types = used_precision_sum(state)
+    n = used.shape[0]
+    scale = state.separation_rate * pair_scale(n, reading)
+    improper = 0
+    for j in range(n):
+        slot = ranks.order[j]
+        power = 1.0 + n_types * (2.0 * j - n) if reading == PUBLISHED else 1.0
+        for f in range(means.shape[1]):
+            others = spread.total[f] - means[slot, f]
+            others_square = spread.square[f] - means[slot, f] ** 2
+            pull = 2.0 * scale * precision_sum[f]
+            precision = power / state.mean_variance + sums.weight[slot, f] + pull * (n - 1)
+            if precision <= 0.0:
+                improper += 1
+                continue
+            centre = (sums.pull[slot, f] + pull * others) / precision
+            if reading == PUBLISHED:
+                x = centre + rng.standard_normal() / np.sqrt(precision)
+            else:
+                tilt = scale / state.rate[f]
+                x = slice_step(
+                    rng, means[slot, f], 3.0 / np.sqrt(precision), centre, precision, tilt * (n - 1),
+                    -2.0 * tilt * others, tilt * (n * others_square - others * others),
+                    n_types * state.shape[f],
+                )  # fmt: skip
+            means[slot, f] = x
+            spread.total[f] = others + x
+            spread.square[f] = others_square + x * x
+    return means, improper
+
+
+@kernel
+def resample_means_from_candidates(
+    rng: np.random.Generator, items: Items, state: State, reading: int, n_candidates: int
+) -> tuple[Floats, int]:
+    """The paper's move: the current mean and draws from the prior, one of them chosen by its posterior weight.
+
+    With a grid of means every row is a candidate, which is Gibbs. Returns the means and how many changed.
+    """
+    means = state.means.copy()
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    spread = spread_of(means, np.flatnonzero(ranks.size))
+    precision_sum, n_types = used_precision_sum(state)
+    n = ranks.n[0]
+    gridded = state.mean_grid.shape[0] > 0
+    n_options = state.mean_grid.shape[0] if gridded else n_candidates + 1
+    options = np.empty((n_options, means.shape[1]))
+    log_weight = np.empty(n_options)
+    changed = 0
+    for j in range(n):
+        slot = ranks.order[j]
+        options[0] = means[slot]
+        for a in range(n_options):
+            if gridded:
+                options[a] = state.mean_grid[a]
+            elif a > 0:
+                for f in range(means.shape[1]):
+                    options[a, f] = rng.standard_normal() * np.sqrt(state.mean_variance)
+        base = change_spread(spread, means[slot], -1)
+        for a in range(n_options):
+            log_weight[a] = log_coupling(state, base, options[a], 1, n_types, precision_sum, reading)
+            if gridded:
+                log_weight[a] += state.mean_grid_log_weight[a]
+            if reading == PUBLISHED:
+                log_weight[a] += n_types * (2.0 * j - n) * log_mean_prior(state, options[a])
+            for i in range(state.cluster.shape[0]):
+                if state.cluster[i] == slot:
+                    log_weight[a] += log_given_mean(items, i, state.precision[state.type[i]], options[a])
+        pick = choose(rng, log_weight, n_options)
+        changed += not (options[pick] == means[slot]).all()
+        means[slot] = options[pick]
+        spread = change_spread(base, means[slot], 1)
+    return means, changed
+
+
+@kernel
+def types_given_means(items: Items, state: State, reading: int) -> tuple[Floats, Floats, float]:
+    """The precision prior that the means imply: rates, grid log weights, and the log mass a new type brings.
+
+    Given the means, types are a Dirichlet-process mixture with this prior, so SCDP-1's exact updates serve. Only
+    the published reading is not normalised: there a new type multiplies the joint by more than a density.
+    """
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    spread = spread_of(state.means, np.flatnonzero(ranks.size))
+    gaps = separation(spread, reading)
+    rate = state.rate + state.separation_rate * gaps
+    grid_log = state.grid_log_weight.copy()
+    log_mass = 0.0
+    if state.grid.shape[0] > 0:
+        log_mass = log_grid_normalizer(state, gaps)
+        for g in range(grid_log.shape[0]):
+            grid_log[g] -= state.separation_rate * (state.grid[g] * gaps).sum() + log_mass
+    else:
+        for f in range(rate.shape[0]):
+            log_mass += state.shape[f] * np.log(state.rate[f] / rate[f])
+    if reading != PUBLISHED:
+        return rate, grid_log, 0.0
+    n = ranks.n[0]
+    for j in range(n):
+        log_mass += (2.0 * j - n) * log_mean_prior(state, state.means[ranks.order[j]])
+    return rate, grid_log, log_mass + 0.5 * n * (n - 1) * np.log(state.separation_rate)
+
+
+@kernel
+def log_joint_conditioned(items: Items, state: State, reading: int, concentration_priors: Floats) -> float:
+    """Log of the target of SCDP-3: data, clusters, means, types, precisions, concentrations and the coupling."""
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    type_counts = slot_counts(state.type, state.precision.shape[0])
+    precision_sum, n_types = used_precision_sum(state)
+    spread = spread_of(state.means, np.flatnonzero(ranks.size))
+    n = ranks.n[0]
+    total = log_coupling(state, spread, precision_sum, 0, n_types, precision_sum, reading)
+    for j in range(n):
+        power = 1.0 + n_types * (2.0 * j - n) if reading == PUBLISHED else 1.0
+        total += power * log_mean_prior(state, state.means[ranks.order[j]])
+    for i in range(state.cluster.shape[0]):
+        row = state.precision[state.type[i]]
+        total += log_given_mean(items, i, row, state.means[state.cluster[i]])
+        for f in range(row.shape[0]):
+            total += 0.5 * items.observed[i, f] * (np.log(row[f]) - LOG_2PI)
+    return total + log_prior_of_labels(items, state, ranks.size, type_counts, concentration_priors)

@@ -1,0 +1,133 @@
+"""SCDP-3's coupling of precisions and means, in its three readings (docs/scdp3.md).
+
+With S_f the sum over pairs of active means of their squared gap in feature f, T_f the sum of the active precisions
+and L their number, the joint of SCDP-1 with explicit means is multiplied by exp(log_coupling):
+
+- normalized:  prod_f ((b + rate S_f) / b)^(a L) exp(-rate T_f S_f)   i.e. t | means ~ Gamma(a, b + rate S_f)
+- mean:        the same with S_f averaged over the pairs
+- published:   rate^(L K (K-1) / 2) exp(-rate sum_f T_f S_f) prod_j G0(mean_j)^(L (2 (j-1) - K)),  the clusters j
+               ordered by decreasing size (ties by their earliest item); it has no normaliser.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from scdp.compile import kernel
+from scdp.sampler.items import Floats, Integers
+from scdp.sampler.state import State
+
+PUBLISHED, NORMALIZED, MEAN = 0, 1, 2
+READINGS = {"published": PUBLISHED, "normalized": NORMALIZED, "mean": MEAN}
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class Spread(NamedTuple):
+    """Power sums of the active means, by which S_f = n square - total^2 follows any change at O(features)."""
+
+    n: int
+    total: Floats
+    square: Floats
+
+
+@kernel
+def spread_of(means: Floats, used: Integers) -> Spread:
+    total = np.zeros(means.shape[1])
+    square = np.zeros(means.shape[1])
+    for slot in used:
+        for f in range(means.shape[1]):
+            total[f] += means[slot, f]
+            square[f] += means[slot, f] * means[slot, f]
+    return Spread(used.shape[0], total, square)
+
+
+@kernel
+def pair_scale(n: int, reading: int) -> float:
+    """What multiplies S_f: 1, or one over the number of pairs."""
+    if reading != MEAN:
+        return 1.0
+    return 2.0 / (n * (n - 1.0)) if n > 1 else 0.0
+
+
+@kernel
+def separation(spread: Spread, reading: int) -> Floats:
+    """S_f, or its mean over the pairs; rounding never makes it negative."""
+    scale = pair_scale(spread.n, reading)
+    result = np.empty(spread.total.shape[0])
+    for f in range(result.shape[0]):
+        gap = spread.n * spread.square[f] - spread.total[f] * spread.total[f]
+        result[f] = scale * max(gap, 0.0)
+    return result
+
+
+@kernel
+def log_grid_normalizer(state: State, gaps: Floats) -> float:
+    """Log of sum_g w_g exp(-rate g S): what normalises a grid prior of precisions given the means."""
+    terms = np.empty(state.grid.shape[0])
+    for g in range(terms.shape[0]):
+        terms[g] = state.grid_log_weight[g] - state.separation_rate * (state.grid[g] * gaps).sum()
+    largest = terms.max()
+    return largest + np.log(np.exp(terms - largest).sum())
+
+
+@kernel
+def log_coupling(
+    state: State, base: Spread, mean: Floats, change: int, n_types: int, precision_sum: Floats, reading: int
+) -> float:
+    """Log of the coupling for the means in `base` with `mean` added (change 1), taken away (-1) or ignored (0).
+
+    The published reading's powers of G0 are not in it: see `log_order_term`.
+    """
+    n = base.n + change
+    rate = state.separation_rate * pair_scale(n, reading)
+    gridded = state.grid.shape[0] > 0
+    gaps = np.empty(mean.shape[0] if gridded else 0)
+    result = 0.0
+    product = 1.0
+    for f in range(mean.shape[0]):
+        total = base.total[f] + change * mean[f]
+        gap = max(n * (base.square[f] + change * mean[f] * mean[f]) - total * total, 0.0)
+        result -= rate * precision_sum[f] * gap
+        if gridded:
+            gaps[f] = gap * pair_scale(n, reading)
+        elif reading != PUBLISHED:
+            # one logarithm for as many features as share a shape and fit into a product
+            product *= 1.0 + rate * gap / state.rate[f]
+            last = f + 1 == mean.shape[0]
+            if last or state.shape[f + 1] != state.shape[f] or product > 1e150:
+                result += n_types * state.shape[f] * np.log(product)
+                product = 1.0
+    if reading == PUBLISHED:
+        return result + 0.5 * n_types * n * (n - 1) * np.log(state.separation_rate)
+    return result - n_types * log_grid_normalizer(state, gaps) if gridded else result
+
+
+@kernel
+def log_mean_prior(state: State, mean: Floats) -> float:
+    """Log density of a mean under G0: Normal, or the weight of its row of the grid."""
+    if state.mean_grid.shape[0] > 0:
+        for g in range(state.mean_grid.shape[0]):
+            if (state.mean_grid[g] == mean).all():
+                return state.mean_grid_log_weight[g]
+        return -np.inf
+    square = 0.0
+    for f in range(mean.shape[0]):
+        square += mean[f] * mean[f]
+    return -0.5 * (mean.shape[0] * (LOG_2PI + np.log(state.mean_variance)) + square / state.mean_variance)
+
+
+@kernel
+def log_order_term(ranked: Floats, n: int, n_types: int) -> float:
+    """The published powers of G0: `ranked` holds log G0 of each mean, clusters by decreasing size."""
+    total = 0.0
+    for j in range(n):
+        total += (2.0 * j - n) * ranked[j]
+    return n_types * total
+
+
+@kernel
+def change_spread(spread: Spread, mean: Floats, change: int) -> Spread:
+    """The power sums with a mean added (change 1) or taken away (-1)."""
+    return Spread(spread.n + change, spread.total + change * mean, spread.square + change * mean * mean)

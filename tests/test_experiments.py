@@ -1,0 +1,303 @@
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from scdp.datasets import Labelled, Task
+from scdp.errors import InputError
+from scdp.experiments import chapters, paper
+from scdp.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
+from scdp.experiments.parts import Parts, write_atomically
+from scdp.experiments.protocol import Effort, Outcome, Watch, joined
+from scdp.experiments.results import rows_of
+from scdp.experiments.run import planned
+from scdp.experiments.scores import score_draws, scored
+from scdp.experiments.settings import FULL, QUICK, Settings
+from scdp.experiments.systems import SYSTEMS, chosen_systems
+from scdp.experiments.tasks import TASKS, Problem, chosen_tasks
+from scdp.records import records_from
+
+SCHEMA = json.loads(files("scdp.experiments").joinpath("results_schema.json").read_text())
+
+
+def part(task="digits", system="scdp1", repeat=0, f=0.5, **changes):
+    values = dict.fromkeys(paper.METRICS, 0.25) | {"f": f}
+    draws = {"mean": values, "spread": None, "clusters": 8.5, "clusters_spread": None, "scored": 10}
+    return {
+        "task": task,
+        "system": system,
+        "repeat": repeat,
+        "seconds": 2.0,
+        "metrics": values,
+        "more_metrics": {"ari": 0.1, "b3": 0.2, "nmi": 0.3},
+        "clusters": 7,
+        "gold_clusters": 5,
+        "items": 100,
+        "draws": draws,
+        "chains": 2,
+        "sweeps": 40,
+        "sweep_seconds": 0.01,
+        "types": None,
+        "note": "",
+        "data": "some data",
+        **changes,
+    }
+
+
+def test_published_tables_have_the_papers_values():
+    assert paper.PUBLISHED["digits"]["scdp3"]["vi"] == 0.791
+    assert paper.PUBLISHED["identity"]["namematch"]["f"] == 0.706
+    assert paper.PUBLISHED["coreference"]["samehead"]["nvi"] == 0.982
+    assert paper.PUBLISHED["references"]["binary"]["ced"] == 0.107
+    assert [paper.PUBLISHED[task]["scdp2"]["f"] for task in paper.PUBLISHED] == [0.675, 0.817, 0.651, 0.718]
+
+
+# The paper's own rows that contradict its definition of F; a slip of ours in copying would add to them.
+@pytest.mark.parametrize(
+    ("task", "odd"), [(name, {"binary"} if name == "references" else set()) for name in paper.PUBLISHED]
+)
+def test_published_f_follows_from_precision_and_recall(task, odd):
+    def implied(row):
+        return 2 * row["p"] * row["r"] / (row["p"] + row["r"])
+
+    far = {name for name, row in paper.PUBLISHED[task].items() if abs(implied(row) - row["f"]) > 0.0021}
+    assert far == odd
+
+
+def test_published_row_of_a_variant_is_that_of_its_task():
+    assert paper.published("references-kearns", "scdp1") == paper.published("references", "scdp1")
+    assert paper.published("digits", "namematch") is None
+
+
+def test_every_published_system_has_a_known_name():
+    published = {name for rows in paper.PUBLISHED.values() for name in rows}
+    assert set(SYSTEMS) & published
+
+
+def test_systems_are_found_however_their_names_are_written():
+    assert [system.name for system in chosen_systems("SCDP-1, coarse")] == ["coarse", "scdp1"]
+    assert [system.name for system in chosen_systems(None)] == list(SYSTEMS)
+
+
+@pytest.mark.parametrize("names", ["nonsense", "coarse,nonsense", "", ","])
+def test_an_unknown_system_is_refused_with_the_list(names):
+    with pytest.raises(InputError, match=r"there are: coarse, fine"):
+        chosen_systems(names)
+
+
+def test_tasks_are_chosen_and_variants_left_out_of_quick_runs():
+    assert chosen_tasks("all", quick=True) == ["digits", "identity", "coreference", "references"]
+    assert chosen_tasks("all", quick=False) == list(TASKS)
+    assert chosen_tasks("references", quick=False) == [
+        "references",
+        "references-kearns",
+        "references-schapire",
+    ]
+    assert chosen_tasks("references", quick=True) == ["references"]
+    assert chosen_tasks("references-kearns", quick=True) == ["references-kearns"]
+    with pytest.raises(InputError, match=r"'nonsense'; there are: digits, .*figure1, all"):
+        chosen_tasks("nonsense", quick=True)
+
+
+def test_systems_that_apply_to_no_task_are_refused():
+    assert {job.system.name for job in planned(["digits"], list(SYSTEMS.values()), 1)}.isdisjoint(
+        {"samehead"}
+    )
+    with pytest.raises(InputError, match="samehead applies to digits"):
+        planned(["digits"], [SYSTEMS["samehead"]], 1)
+
+
+def test_seeds_follow_names_and_settings():
+    settings = Settings()
+    assert settings.seed_of("digits", "scdp1", 0) == Settings(sweeps=9).seed_of("digits", "scdp1", 0)
+    others = {
+        settings.seed_of(task, name, repeat) for task in TASKS for name in SYSTEMS for repeat in range(5)
+    }
+    assert len(others) == len(TASKS) * len(SYSTEMS) * 5
+    assert Settings(seed=1).seed_of("digits", "scdp1", 0) not in others
+
+
+def test_effort_is_the_tasks_unless_given():
+    assert Settings(quick=True).effort("references-kearns") == QUICK["references"]
+    assert Settings().effort("digits") == FULL["digits"]
+    assert Settings(quick=True, chains=7).effort("digits") == (7, QUICK["digits"][1])
+
+
+@pytest.mark.parametrize("option", ["chains", "sweeps", "repeats", "seed"])
+def test_settings_refuse_nonsense(option):
+    with pytest.raises(InputError, match=f"--{option} must be at least"):
+        Settings(**{option: -1})
+
+
+def test_parts_are_found_again(tmp_path):
+    parts = Parts(tmp_path / "out", Settings(), resume=False)
+    assert parts.find("digits", "fine", 0) is None
+    parts.write(part(), "digits", "fine", 0)
+    again = Parts(tmp_path / "out", Settings(), resume=True)
+    assert again.find("digits", "fine", 0) == part()
+    assert again.all() == [part()]
+
+
+def test_a_folder_of_another_run_is_refused_by_name(tmp_path):
+    Parts(tmp_path, Settings(sweeps=40), resume=False).write(part(), "digits", "fine", 0)
+    with pytest.raises(InputError, match=r"holds a run with sweeps 40, and this one has 50; .*--out"):
+        Parts(tmp_path, Settings(sweeps=50), resume=True)
+    with pytest.raises(InputError, match=r"holds 1 finished parts .*--resume"):
+        Parts(tmp_path, Settings(sweeps=40), resume=False)
+
+
+def test_a_damaged_part_is_named(tmp_path):
+    parts = Parts(tmp_path, Settings(), resume=False)
+    (tmp_path / "parts" / "digits.fine.0.part.json").write_text('{"task": ')
+    with pytest.raises(InputError, match=r"digits\.fine\.0\.part\.json: cannot be read"):
+        parts.all()
+
+
+def test_out_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file; give --out a folder"):
+        Parts(tmp_path / "file", Settings(), resume=False)
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
+    target = tmp_path / "file.json"
+    write_atomically(target, "old")
+
+    def dies(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", dies)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(target, "new and longer")
+    assert target.read_text() == "old"
+
+
+def test_halves_of_a_killed_run_are_removed(tmp_path):
+    Parts(tmp_path, Settings(), resume=False)
+    half = tmp_path / "parts" / ".digits.fine.0.part.json.123"
+    half.write_text("{")
+    assert Parts(tmp_path, Settings(), resume=True).all() == []
+    assert not half.exists()
+
+
+def test_rows_average_repeats_and_follow_the_schema():
+    jsonschema = pytest.importorskip("jsonschema")
+    rows = rows_of(
+        [
+            part(repeat=1, f=0.7),
+            part(repeat=0, f=0.5),
+            part(system="coarse", draws=None, chains=None, sweeps=None),
+        ]
+    )
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(rows, SCHEMA)
+    assert [row["system"] for row in rows] == ["coarse", "scdp1"]
+    assert rows[1]["metrics"]["f"] == pytest.approx(0.6)
+    assert rows[1]["standard_error"]["f"] == pytest.approx(0.1)
+    assert rows[1]["repeats"] == 2
+    assert rows[1]["paper"]["f"] == 0.666
+    assert rows[0]["standard_error"] is None
+    del rows[0]["paper"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(rows, SCHEMA)
+
+
+def test_draws_are_averaged_within_chains_and_spread_between_them():
+    gold = np.array([0, 0, 1, 1])
+    right, fine = [0, 0, 1, 1], [0, 1, 2, 3]
+    scores = score_draws(np.array([[right, right], [right, fine]]), gold)
+    assert scores["mean"]["r"] == pytest.approx(0.75)
+    assert scores["spread"]["r"] == pytest.approx(np.std([1.0, 0.5], ddof=1))
+    assert scores["clusters"] == pytest.approx(2.5)
+    assert scores["scored"] == 4
+    assert score_draws(np.array([[right]]), gold)["spread"] is None
+
+
+def test_only_test_items_are_scored():
+    rows = np.zeros((3, 1))
+    task = Task(
+        "tiny",
+        Labelled(rows, np.array([1, 1, 2]), np.arange(3)),
+        Labelled(rows, np.array([7, 7, 8]), np.arange(3)),
+        "made up",
+    )
+    found = scored(Outcome(np.array([0, 0, 1])), Problem("digits", task, None))
+    assert found["metrics"]["f"] == 1.0
+    assert found["items"] == 3
+    assert found["gold_clusters"] == 2
+
+
+def test_joining_puts_training_items_first():
+    def items(names, groups):
+        return Labelled(
+            records_from({"name": names}, "made up"), np.array(names), np.array(names), np.array(groups)
+        )
+
+    both = joined(items(["a", "b"], [0, 1]), items(["c"], [2]))
+    assert list(both.data["name"]) == ["a", "b", "c"]
+    assert list(both.groups) == [0, 1, 2]
+
+
+def test_the_watch_leaves_the_first_sweep_out(monkeypatch):
+    clock = iter([10.0, 12.0, 14.0, 100.0, 103.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    told = []
+    watch = Watch(Effort(2, 3, 0, told.append))
+    assert watch.seconds_per_sweep() is None
+    for chain, sweep in ((0, 1), (0, 2), (0, 3), (1, 1), (1, 2)):
+        watch.advance(chain, sweep)
+    assert watch.seconds_per_sweep() == pytest.approx((4 + 3) / 3)
+    assert told == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.5, ".500"), (1.0, "1.000"), (-0.02, "-.020"), (10.05, "10.050")]
+)
+def test_scores_are_written_as_the_paper_does(value, text):
+    assert chapters.score(value) == text
+
+
+def test_every_row_of_a_table_has_the_papers_number_beside_ours():
+    rows = rows_of([part(), part(task="identity", system="namematch"), part(task="digits", system="fine")])
+    cells = chapters.score_table(rows[:1]).rows[0]
+    assert cells[:5] == ("Fine", ".250 (.771)", ".250 (1.000)", ".250 (.000)", ".500 (.000)")
+    summary = chapters.summary_chapter(rows)[1]
+    assert summary.header == ("system", "Digits", "Identity uncertainty")
+    assert ("SCDP-1", ".500 (.666)", "–") in summary.rows
+
+
+def test_the_speed_table_compares_ten_thousand_sweeps():
+    table = chapters.speed_chapter(rows_of([part()]))[-1]
+    assert table.rows == (("Digits", "SCDP-1", "2 min", "40 min", "24 x"),)
+
+
+def test_the_mean_over_authors_needs_all_three():
+    authors = [part(task=task, f=f) for task, f in zip(list(TASKS)[3:], (0.3, 0.6, 0.9), strict=True)]
+    assert chapters.authors_chapter(rows_of(authors[:2])) == []
+    assert chapters.authors_chapter(rows_of(authors))[1].rows[0][:2] == ("SCDP-1", ".600 (.518)")
+
+
+def test_a_verdict_is_given_row_by_row():
+    table = chapters.comparison_chapter(rows_of([part(f=0.65), part(system="fine", f=0.2)]))[-1]
+    assert [row[-1] for row in table.rows] == ["ours is higher", "the same"]
+
+
+def test_documents_escape_what_records_hold(tmp_path):
+    picture = tmp_path / "figures" / "a.png"
+    write_atomically(picture, "not a picture")
+    blocks = [
+        Heading("A <b>", 1),
+        Paragraph("x & y"),
+        Table(("a", "b"), (("1|2", "<script>"),)),
+        Figure(picture, "c"),
+    ]
+    page = to_html(blocks, "T")
+    assert "<script" not in page
+    assert "x &amp; y" in page
+    assert "data:image/png;base64," in page
+    assert "http://" not in page
+    assert "https://" not in page
+    text = to_markdown(blocks, tmp_path)
+    assert "| 1\\|2 | <script> |" in text
+    assert "![c](figures/a.png)" in text

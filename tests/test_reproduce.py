@@ -1,0 +1,133 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.resources import files
+
+import pytest
+from click.testing import CliRunner
+
+from scdp.cli import main
+
+SCHEMA = json.loads(files("scdp.experiments").joinpath("results_schema.json").read_text())
+TIMES = ("seconds", "sweep_seconds")
+SMALL = ["--chains", "2", "--sweeps", "6", "--quick"]
+
+
+def reproduce(*arguments):
+    return CliRunner().invoke(main, ["reproduce", *map(str, arguments)])
+
+
+def without_times(path):
+    return [
+        {key: value for key, value in row.items() if key not in TIMES} for row in json.loads(path.read_text())
+    ]
+
+
+@pytest.fixture
+def no_data(tmp_path, monkeypatch):
+    """A machine without data sets and network."""
+    monkeypatch.setenv("SCDP_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SCDP_OFFLINE", "1")
+
+
+def test_digits_fall_back_to_bundled_ones_and_say_so(no_data, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    out = tmp_path / "out"
+    result = reproduce("digits", "--out", out, "--systems", "coarse,fine,cdp,scdp1,scdp2", *SMALL)
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads((out / "results.json").read_text())
+    jsonschema.validate(rows, SCHEMA)
+    assert [row["system"] for row in rows] == ["coarse", "fine", "cdp", "scdp1", "scdp2"]
+    assert all("bundled with scikit-learn" in row["data"] for row in rows)
+    assert all(row["paper"]["f"] >= 0 for row in rows)
+    assert [row["chains"] for row in rows] == [None, None, 2, 2, 2]
+    assert rows[1]["clusters"] == rows[1]["items"]
+    assert rows[3]["draws"]["spread"] is not None
+    text = (out / "results.md").read_text()
+    assert "bundled with scikit-learn" in text
+    assert "(.666)" in text
+
+
+def test_missing_data_is_one_sentence_and_nothing_is_written(no_data, tmp_path):
+    result = reproduce("identity", "--out", tmp_path / "out", *SMALL)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "acl-authors/acl_authors_1400.csv is not in" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonsense"], "there is no task 'nonsense'; there are: digits"),
+        (["digits", "--systems", "nonsense"], "there is no system 'nonsense'; there are: coarse"),
+        (["digits", "--sweeps", "0"], "--sweeps must be at least 2, not 0"),
+        (["digits", "--systems", "samehead"], "no system of samehead applies to digits"),
+    ],
+)
+def test_wrong_options_are_one_sentence(no_data, tmp_path, arguments, message):
+    result = reproduce(*arguments, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_used_folder_is_refused_and_resuming_changes_nothing(no_data, tmp_path):
+    arguments = ["digits", "--out", tmp_path / "out", "--systems", "coarse,scdp1", *SMALL]
+    assert reproduce(*arguments).exit_code == 0
+    first = (tmp_path / "out" / "results.json").read_bytes()
+    again = reproduce(*arguments)
+    assert again.exit_code == 2
+    assert "go on with it by --resume" in again.stderr
+    assert reproduce(*arguments, "--resume").exit_code == 0
+    assert (tmp_path / "out" / "results.json").read_bytes() == first
+    other = reproduce(*arguments[:5], "--sweeps", 7, "--resume")
+    assert other.exit_code == 2
+    assert "holds a run with" in other.stderr
+
+
+def test_a_run_does_not_depend_on_which_parts_it_finds(no_data, tmp_path):
+    arguments = ["digits", "--systems", "coarse,cdp,scdp1", "--repeats", "2", *SMALL]
+    assert reproduce(*arguments, "--out", tmp_path / "whole").exit_code == 0
+    assert reproduce(*arguments, "--out", tmp_path / "broken").exit_code == 0
+    for name in ("digits.cdp.1.part.json", "digits.scdp1.0.part.json"):
+        (tmp_path / "broken" / "parts" / name).unlink()
+    assert reproduce(*arguments, "--out", tmp_path / "broken", "--resume").exit_code == 0
+    assert without_times(tmp_path / "broken" / "results.json") == without_times(
+        tmp_path / "whole" / "results.json"
+    )
+    assert json.loads((tmp_path / "whole" / "results.json").read_text())[2]["repeats"] == 2
+
+
+def test_killed_at_any_moment_it_ends_the_same(no_data, tmp_path):
+    arguments = ["digits", "--systems", "coarse,fine,cdp,scdp1,scdp2", *SMALL]
+    assert reproduce(*arguments, "--out", tmp_path / "whole").exit_code == 0
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "scdp.cli", "reproduce", *arguments, "--out", str(out), "--resume"]
+    parts = out / "parts"
+    for wanted in (1, 3):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 60
+            while process.poll() is None and len(list(parts.glob("*.part.json"))) < wanted:
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+            os.kill(process.pid, signal.SIGKILL)
+    assert not (out / "results.json").exists()
+    assert subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0
+    assert without_times(out / "results.json") == without_times(tmp_path / "whole" / "results.json")
+
+
+def test_real_digits(data_or_skip, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCDP_OFFLINE", "1")
+    with data_or_skip():
+        from scdp.datasets import load_usps
+
+        load_usps()
+    assert reproduce("digits", "--out", tmp_path, "--systems", "coarse,fine", "--quick").exit_code == 0
+    rows = json.loads((tmp_path / "results.json").read_text())
+    assert all(row["data"].startswith("USPS") for row in rows)
+    assert abs(rows[0]["metrics"]["vi"] - rows[0]["paper"]["vi"]) < 0.15
