@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from os import cpu_count
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,16 +17,18 @@ from scdp.errors import InputError
 from scdp.model.priors import Priors
 from scdp.posterior import ConvergenceWarning, DrawRecorder, Posterior
 from scdp.sampler.chains import Schedule, run_chains, streams
+from scdp.sampler.conditioned_sweep import with_means
 from scdp.sampler.items import Seating, seat
+from scdp.sampler.plan import Plan
 from scdp.sampler.progress import ChainBars
+from scdp.sampler.separation import READINGS
 from scdp.sampler.start import initial_state, start_of_chain
 from scdp.sampler.state import State
-from scdp.sampler.sweep import Plan
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MODELS = ("cdp", "scdp1", "scdp2")
+MODELS = ("cdp", "scdp1", "scdp2", "scdp3")
 STARTS = ("mixed", "one", "singletons", "kmeans")
 UNKNOWN = -1
 
@@ -36,15 +38,19 @@ class SCDP(ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    model : "cdp" (no learning: one identity type, concentration 1), "scdp1" or "scdp2".
+    model : "cdp" (no learning: one identity type, concentration 1), "scdp1", "scdp2" or "scdp3".
     n_chains, n_sweeps : chains, and sweeps of each, the warm-up included.
     n_warmup : sweeps that are not kept; half of them by default.
     thin : keep every thin-th draw.
     standardize : centre each feature and scale it to unit variance.
     mean_variance : variance of the prior on cluster means, or "learn".
     share_clusters : whether rows of unknown cluster may join the known clusters.
-    scheme : "collapsed" integrates the means out; "paper" samples them, as the paper's Figure 2 does.
+    scheme : "collapsed" integrates the means out; "paper" samples them, as the paper's Figure 2 does. For scdp3,
+        whose means are always sampled, "paper" takes the paper's own moves instead of the exact ones.
     split_merge : split-merge moves tried per sweep (collapsed scheme).
+    conditioning : scdp3's reading of the paper: "published", "normalized" or "mean" (docs/scdp3.md).
+    rate : scdp3's separation rate (the paper's lambda), or "learn".
+    n_auxiliary : auxiliary values that stand for a new cluster (or type) in scdp3.
     init : "mixed" (chains start from different places), "one", "singletons", "kmeans", or an array of labels.
     loss : what the point estimate `labels_` minimises in expectation, "vi" or "binder".
     n_jobs : chains that run at once (threads; None = 1, -1 = one a core). Draws do not depend on it.
@@ -70,6 +76,9 @@ class SCDP(ClusterMixin, BaseEstimator):
         share_clusters: bool = False,
         scheme: str = "collapsed",
         split_merge: int = 5,
+        conditioning: str = "mean",
+        rate: float | str = 1.0,
+        n_auxiliary: int = 8,
         init: str | ArrayLike = "mixed",
         loss: str = "vi",
         n_jobs: int | None = None,
@@ -86,6 +95,9 @@ class SCDP(ClusterMixin, BaseEstimator):
         self.share_clusters = share_clusters
         self.scheme = scheme
         self.split_merge = split_merge
+        self.conditioning = conditioning
+        self.rate = rate
+        self.n_auxiliary = n_auxiliary
         self.init = init
         self.loss = loss
         self.n_jobs = n_jobs
@@ -166,7 +178,11 @@ class SCDP(ClusterMixin, BaseEstimator):
             # A given start belongs to the rows of fit; new rows of predict start as k-means puts them.
             init = given if len(given) == len(seating.known_slot) else "kmeans"
         start = start_of_chain(init, chain) if isinstance(init, str) else init
-        return initial_state(rng, seating, start, self._priors())
+        state = initial_state(rng, seating, start, self._priors())
+        if self.model != "scdp3":
+            return state
+        rate = 1.0 if isinstance(self.rate, str) else float(self.rate)
+        return with_means(rng, state, seating.items)._replace(separation_rate=rate)
 
     def _estimate(self, posterior: Posterior) -> Integers:
         return np.asarray(
@@ -182,7 +198,22 @@ class SCDP(ClusterMixin, BaseEstimator):
             learn_mean_variance=self.mean_variance == "learn",
             separation=self.model == "scdp2",
             split_merge_attempts=self.split_merge,
+            conditioning=self._reading() if self.model == "scdp3" else None,
+            n_auxiliary=self.n_auxiliary,
+            informed=self.scheme != "paper",
+            paper_moves=self.scheme == "paper",
+            n_candidates=self.n_auxiliary,
+            learn_separation_rate=self.rate == "learn",
         )
+
+    def _reading(self) -> Literal["published", "normalized", "mean"]:
+        match self.conditioning:
+            case "published":
+                return "published"
+            case "normalized":
+                return "normalized"
+            case _:
+                return "mean"
 
     def _priors(self) -> Priors:
         variance = 1.0 if isinstance(self.mean_variance, str) else float(self.mean_variance)
@@ -211,11 +242,12 @@ class SCDP(ClusterMixin, BaseEstimator):
         one_of("model", self.model, MODELS)
         one_of("scheme", self.scheme, ("collapsed", "paper"))
         one_of("loss", self.loss, ("vi", "binder"))
+        one_of("conditioning", self.conditioning, tuple(READINGS))
         if isinstance(self.init, str):
             one_of("init", self.init, STARTS)
         elif len(np.asarray(self.init)) == 0:
             raise InputError("init holds no labels; give one a row, or one of " + ", ".join(STARTS))
-        for name in ("n_chains", "n_sweeps", "thin"):
+        for name in ("n_chains", "n_sweeps", "thin", "n_auxiliary"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self._schedule().n_draws < 1:
@@ -224,10 +256,14 @@ class SCDP(ClusterMixin, BaseEstimator):
             one_of("mean_variance", self.mean_variance, ("learn",))
         elif not self.mean_variance > 0:
             raise InputError(f"mean_variance must be above 0 or 'learn', not {self.mean_variance}")
+        if isinstance(self.rate, str):
+            one_of("rate", self.rate, ("learn",))
+        elif not self.rate > 0:
+            raise InputError(f"rate must be above 0 or 'learn', not {self.rate}")
 
     def _warn_if_not_converged(self) -> None:
-        message = self.posterior_.convergence_warning()
-        if message:
+        messages = [self.posterior_.convergence_warning(), degeneracy(self.posterior_, self.n_features_in_)]
+        for message in filter(None, messages):
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     def __sklearn_tags__(self) -> Any:
@@ -282,6 +318,27 @@ def labels_from(estimate: Integers, seating: Seating, known: Integers) -> Intege
     return labels
 
 
+def degeneracy(posterior: Posterior, n_features: int) -> str | None:
+    """What went wrong in a run of scdp3 whose target is no proper density, in words; None where nothing did."""
+    traces = posterior.traces
+    if "improper_means" not in traces:
+        return None
+    coordinates = float((traces["n_clusters"] * n_features).mean())
+    share = float(traces["improper_means"].mean()) / max(coordinates, 1.0)
+    if share > 0:
+        return (
+            f"The target of this model is not a proper distribution here: {share:.1%} of the coordinates of cluster "
+            "means had no spread to be drawn from (negative precision) and stayed as they were; do not trust the "
+            "posterior, and use conditioning='mean' or 'normalized'."
+        )
+    if len(posterior.hidden) and traces["opened_clusters"].sum() == 0:
+        return (
+            "Not one new cluster was opened in any kept sweep: the clusters are those of the starts. "
+            "Use conditioning='mean', or a smaller rate."
+        )
+    return None
+
+
 def continued(start: State, end: State) -> State:
     """A start for old and new rows together that goes on with the types an earlier chain had learned."""
     n_new = len(start.type) - len(end.type)
@@ -294,4 +351,5 @@ def continued(start: State, end: State) -> State:
         mean_variance=end.mean_variance,
         shape=end.shape,
         rate=end.rate,
+        separation_rate=end.separation_rate,
     )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from scdp import SCDP
     from scdp.datasets import Labelled
+    from scdp.estimators import SCDP
     from scdp.posterior import Posterior
     from scdp.report import Gallery, ReportPage, SystemRow
 
@@ -123,7 +123,7 @@ def fit_model(model: str, train: Labelled, test: Labelled, n_sweeps: int, verbos
 
     import numpy as np
 
-    from scdp import SCDP
+    from scdp.estimators import SCDP
     from scdp.posterior import ConvergenceWarning
 
     estimator = SCDP(
@@ -193,7 +193,7 @@ def verdict_of(posterior: Posterior) -> tuple[str, bool]:
     """The interval of the number of clusters and whether to believe it, in words."""
     low, high = posterior.n_clusters_interval(0.9, hidden_only=True)
     problem = posterior.convergence_warning()
-    interval = f"The model gives 90 % to {low} to {high} clusters among the new images."
+    interval = f"90 % interval of the number of clusters among the new images: {low} to {high}."
     agreement = "The chains agree: no R-hat above 1.05." if problem is None else problem
     return f"{interval} {agreement}", problem is None
 

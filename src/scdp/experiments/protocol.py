@@ -30,11 +30,12 @@ ACROSS = "Documents are not kept apart, as the paper's numbers imply."
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard a sampler tries, its seed, and whom it tells the share of its work that is done."""
+    """How hard a system tries, its seed, and whom it tells the share of its work that is done."""
 
     chains: int
     sweeps: int
     seed: int
+    quick: bool = False
     tell: Advance = field(default=lambda share: None, compare=False)
 
 
@@ -54,10 +55,16 @@ class Outcome:
 Runner = Callable[[Problem, Effort], Outcome]
 
 
-def predicting(name: str, *, told: bool = False, across_documents: bool = False, **options: Any) -> Runner:
-    """A baseline of that class: fit on the training part, predict the test part; `told` ones see the gold there."""
+def predicting(
+    name: str, *, told: bool = False, across_documents: bool = False, **in_quick_runs: Any
+) -> Runner:
+    """A baseline of that class: fit on the training part, predict the test part; `told` ones see the gold there.
+
+    Options are those of quick runs; the others take the baseline as it comes.
+    """
 
     def run(problem: Problem, effort: Effort) -> Outcome:
+        options = in_quick_runs if effort.quick else {}
         model = _baseline(name, problem, effort.seed, options)
         train, test = problem.task.train, problem.task.test
         if across_documents:
@@ -65,7 +72,9 @@ def predicting(name: str, *, told: bool = False, across_documents: bool = False,
             return Outcome(labels, note="" if test.groups is None else ACROSS)
         model.fit(train.data, train.clusters, train.groups)
         extra = {"gold": test.clusters} if told else {}
-        return Outcome(model.predict(test.data, test.groups, **extra))
+        reduced = ", ".join(f"{option} {value}" for option, value in options.items())
+        note = f"Quick run: {reduced}." if reduced else ""
+        return Outcome(model.predict(test.data, test.groups, **extra), note=note)
 
     return run
 

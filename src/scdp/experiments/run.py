@@ -87,7 +87,7 @@ def _problem_of(job: Job, problems: dict[str, Problem], settings: Settings) -> P
 def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress) -> Part:
     progress.begin(job.label, job.system.cost)
     chains, sweeps = settings.effort(job.task)
-    effort = Effort(chains, sweeps, settings.seed_of(*job.names), progress.tell)
+    effort = Effort(chains, sweeps, settings.seed_of(*job.names), settings.quick, progress.tell)
     start = time.perf_counter()
     outcome = job.system.run(problem, effort)
     seconds = time.perf_counter() - start

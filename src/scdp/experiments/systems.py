@@ -41,16 +41,20 @@ _TABLE = (
     System("samehead", "SameHead", predicting("SameHead"), ("coreference",), cost=0.1),
     System("kmeans", "K-Means", predicting("OracleKMeans", told=True), oracle=NUMBER, cost=3),
     System("cdp", "CDP", sampling("cdp", learns=False), ("digits",), samples=True, cost=5),
-    System("binary", "Binary", predicting("Binary"), cost=30),
+    System("binary", "Binary", predicting("Binary", n_pairs=500), cost=30),
     System(
-        "xingk", "Xing-K", predicting("XingK", told=True), oracle=f"{NUMBER}, and which C is best", cost=10
+        "xingk",
+        "Xing-K",
+        predicting("XingK", told=True, max_pairs=5000),
+        oracle=f"{NUMBER}, and which C is best",
+        cost=10,
     ),
     System("scdp1", "SCDP-1", sampling("scdp1"), ("digits",), samples=True, cost=15),
     System("scdp2", "SCDP-2", sampling("scdp2"), ("digits",), samples=True, cost=15),
     System("dpmixture", "DP mixture", predicting("DPMixture"), ("digits",), cost=5),
-    System("graphpartition", "Graph partition", predicting("GraphPartition"), cost=20),
-    System("clustersvm", "Cluster SVM", predicting("ClusterSVM"), cost=20),
-    System("modernbinary", "Modern binary", predicting("ModernBinary"), cost=20),
+    System("graphpartition", "Graph partition", predicting("GraphPartition", n_rounds=5), cost=20),
+    System("clustersvm", "Cluster SVM", predicting("ClusterSVM", n_rounds=10), cost=20),
+    System("modernbinary", "Modern binary", predicting("ModernBinary", max_pairs=50_000), cost=20),
 )
 SYSTEMS: MappingProxyType[str, System] = MappingProxyType({system.name: system for system in _TABLE})
 

@@ -43,3 +43,4 @@ class Priors:
     cluster_concentration: GammaPrior = field(default_factory=GammaPrior)
     type_concentration: GammaPrior = field(default_factory=GammaPrior)
     mean_precision: GammaPrior = field(default_factory=GammaPrior)
+    separation_rate: GammaPrior = field(default_factory=GammaPrior)

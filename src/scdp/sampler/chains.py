@@ -14,13 +14,17 @@ import numpy as np
 
 from scdp.model.priors import Priors
 from scdp.sampler.arithmetic import n_distinct
+from scdp.sampler.conditioned import log_joint_conditioned
 from scdp.sampler.density import log_joint
 from scdp.sampler.items import Floats, Integers, Items
+from scdp.sampler.plan import Info, Plan
 from scdp.sampler.progress import ChainProgress, Silent
+from scdp.sampler.separation import READINGS
 from scdp.sampler.state import State
-from scdp.sampler.sweep import Constants, Plan, constants_of, sweep
+from scdp.sampler.sweep import Constants, constants_of, sweep
 
 TRACES = ("n_clusters", "n_types", "log_joint", "alpha_cluster", "alpha_type", "mean_variance")
+CONDITIONED_TRACES = ("separation_rate", "opened_clusters", "improper_means")
 
 
 class Recorder(Protocol):
@@ -60,7 +64,8 @@ def run_chains(
     progress: ChainProgress | None = None,
 ) -> tuple[list[State], dict[str, Floats]]:
     """Run every chain to its end; returns their last states and the traces (chain, draw)."""
-    traces = {name: np.empty((schedule.n_chains, schedule.n_draws)) for name in TRACES}
+    names = TRACES + (CONDITIONED_TRACES if plan.conditioning else ())
+    traces = {name: np.empty((schedule.n_chains, schedule.n_draws)) for name in names}
     constants = constants_of(items)
     stop = threading.Event()
 
@@ -106,22 +111,35 @@ def run_chain(
     for number in range(schedule.n_sweeps):
         if stop.is_set():
             break
-        state, _ = sweep(rng, state, items, plan, priors, constants)
+        state, info = sweep(rng, state, items, plan, priors, constants)
         draw, off = divmod(number + 1 - schedule.n_warmup, schedule.thin)
         if draw >= 1 and off == 0:
             recorder.record(chain, draw - 1, state.cluster)
-            note(traces, chain, draw - 1, items, state, concentration_priors)
+            at = (chain, draw - 1)
+            note(traces, at, items, state, plan, concentration_priors)
+            if plan.conditioning:
+                note_conditioned(traces, at, state, info)
         progress.advance(chain, number + 1)
     return state
 
 
 def note(
-    traces: dict[str, Floats], chain: int, draw: int, items: Items, state: State, priors: Floats
+    traces: dict[str, Floats], at: tuple[int, int], items: Items, state: State, plan: Plan, priors: Floats
 ) -> None:
     """Write the label-free scalars of a state into the traces."""
-    traces["n_clusters"][chain, draw] = n_distinct(state.cluster)
-    traces["n_types"][chain, draw] = n_distinct(state.type)
-    traces["log_joint"][chain, draw] = log_joint(items, state, priors)
-    traces["alpha_cluster"][chain, draw] = state.cluster_concentration
-    traces["alpha_type"][chain, draw] = state.type_concentration
-    traces["mean_variance"][chain, draw] = state.mean_variance
+    traces["n_clusters"][at] = n_distinct(state.cluster)
+    traces["n_types"][at] = n_distinct(state.type)
+    if plan.conditioning:
+        reading = READINGS[plan.conditioning]
+        traces["log_joint"][at] = log_joint_conditioned(items, state, reading, priors)
+    else:
+        traces["log_joint"][at] = log_joint(items, state, priors)
+    traces["alpha_cluster"][at] = state.cluster_concentration
+    traces["alpha_type"][at] = state.type_concentration
+    traces["mean_variance"][at] = state.mean_variance
+
+
+def note_conditioned(traces: dict[str, Floats], at: tuple[int, int], state: State, info: Info) -> None:
+    traces["separation_rate"][at] = state.separation_rate
+    traces["opened_clusters"][at] = info.opened_clusters
+    traces["improper_means"][at] = info.improper_means

@@ -26,7 +26,7 @@ from scdp.sampler.distance_rows import (
     add_to_scatter,
     cluster_scatters,
     empty_scatters,
-    seat_of,
+    local_slots,
     seat_weights,
     sums_by_cluster,
 )
@@ -153,9 +153,7 @@ def resample_clusters_by_distance(
     log_weight = np.empty(candidate.shape[0])
     sums = np.zeros((TURNS, candidate.shape[0], weight.shape[1]))
     to_origin = np.empty(n_features)
-    local_slot = np.empty(cluster.shape[0], np.int64)
-    for i in range(cluster.shape[0]):
-        local_slot[seat_of(items, i)] = cluster[i] - items.slot_start[items.restaurant[i]]
+    local_slot = local_slots(items, cluster)
 
     moved = negative = 0
     kind = -1

@@ -20,6 +20,7 @@ from scdp.sampler.distance_rows import (
     add_products,
     cluster_scatters,
     list_members,
+    origin_sums,
     seat_weights,
 )
 from scdp.sampler.distance_slice import Terms, log_clusters, make_terms, slice_step
@@ -195,7 +196,7 @@ def resample_mean_variance_by_distance(
     weight = seat_weights(items, state)
     everywhere = np.ones(items.slot_start.shape[0], np.bool_)
     within = cluster_scatters(items, state, weight, 0.0, everywhere)
-    whole = cluster_scatters(items, state, weight, 1.0, everywhere)
+    to_origin = origin_sums(items, state, weight)
     used = np.flatnonzero(within.count)
     n_features = items.observed.shape[1]
     terms = make_terms(1, used.shape[0] * n_features)
@@ -205,6 +206,6 @@ def resample_mean_variance_by_distance(
             terms.base[0, at] = within.weight[used[j], f]
             terms.slope[0, at] = 1.0
             terms.constant[0, at] = within.scatter[used[j], f]
-            terms.linear[0, at] = whole.scatter[used[j], f] - within.scatter[used[j], f]
+            terms.linear[0, at] = to_origin[used[j], f]
     after_shape = shape + 0.5 * used.shape[0] * n_features
     return 1.0 / slice_step(rng, terms, 0, after_shape, rate, 1.0 / state.mean_variance)

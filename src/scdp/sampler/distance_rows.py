@@ -188,3 +188,22 @@ def cluster_scatters(
             row = state.precision[state.type[i]]
             add_to_scatter(scatters, slot, sums, 0, items, i, row, prior_weight, 1)
     return scatters
+
+
+@kernel
+def origin_sums(items: DistanceItems, state: State, weight: Floats) -> Floats:
+    """Per slot and feature, the weighted squared distances of its items to the origin."""
+    sums = np.zeros((items.known_in_slot.shape[0], items.observed.shape[1]))
+    for i in range(state.cluster.shape[0]):
+        for f in range(sums.shape[1]):
+            sums[state.cluster[i], f] += weight[seat_of(items, i), f] * items.origin[i, f]
+    return sums
+
+
+@kernel
+def local_slots(items: DistanceItems, cluster: Integers) -> Integers:
+    """By seat, the slot of every item counted from its restaurant's first."""
+    local = np.empty(cluster.shape[0], np.int64)
+    for i in range(cluster.shape[0]):
+        local[seat_of(items, i)] = cluster[i] - items.slot_start[items.restaurant[i]]
+    return local

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,32 +11,14 @@ from scdp.model.priors import Priors
 from scdp.sampler.arithmetic import n_distinct
 from scdp.sampler.clusters import resample_clusters
 from scdp.sampler.concentration import log_symmetric_polynomials, resample_concentration
+from scdp.sampler.conditioned_sweep import conditioned_sweep
 from scdp.sampler.items import Floats, Integers, Items
 from scdp.sampler.means import draw_mean_variance, draw_means, separation_prior
 from scdp.sampler.paper import resample_clusters_given_means
+from scdp.sampler.plan import Info, Plan
 from scdp.sampler.split_merge import split_merge
 from scdp.sampler.state import State
 from scdp.sampler.types import resample_precisions, resample_types
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a sweep does: which scheme, what is learned, and how many split-merge moves are tried."""
-
-    scheme: Literal["collapsed", "paper"] = "collapsed"
-    learn_types: bool = True
-    learn_concentrations: bool = True
-    learn_mean_variance: bool = False
-    separation: bool = False
-    split_merge_attempts: int = 5
-
-
-class Info(NamedTuple):
-    """What a sweep reports for diagnostics; no later step reads it."""
-
-    moved_clusters: int
-    accepted_split_merges: int
-    moved_types: int
 
 
 class Constants(NamedTuple):
@@ -58,11 +40,16 @@ def sweep(
     rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors, constants: Constants
 ) -> tuple[State, Info]:
     """One full update of the state under the plan."""
-    step = collapsed_sweep if plan.scheme == "collapsed" else paper_sweep
-    state, info = step(rng, state, items, plan, priors)
+    state, info = step_of(plan)(rng, state, items, plan, priors)
     if plan.learn_concentrations:
         state = update_concentrations(rng, state, priors, constants)
     return state, info
+
+
+def step_of(plan: Plan) -> Callable[..., tuple[State, Info]]:
+    if plan.conditioning is not None:
+        return conditioned_sweep
+    return collapsed_sweep if plan.scheme == "collapsed" else paper_sweep
 
 
 def collapsed_sweep(

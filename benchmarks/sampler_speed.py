@@ -1,0 +1,320 @@
+"""`make bench`: what a sweep costs, as ratios taken in one process, and how well the chains mix.
+
+Prints a table and writes it to docs/speed.md. CPU time, best of several runs, so that a busy machine does not tell.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from scdp.compile import kernel
+from scdp.datasets import load_digits_task
+from scdp.model.priors import Priors
+from scdp.sampler import plain
+from scdp.sampler.arithmetic import n_distinct
+from scdp.sampler.chains import Schedule, run_chains, streams
+from scdp.sampler.conditioned_sweep import conditioned_sweep, with_means
+from scdp.sampler.items import Seating, seat
+from scdp.sampler.plan import Plan
+from scdp.sampler.start import initial_state
+from scdp.sampler.state import State
+from scdp.sampler.sweep import constants_of, sweep
+
+PRIORS = Priors()
+PAPER_MILLISECONDS = 240.0
+PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, the figure in words, the bar, and whether it is met."""
+
+    what: str
+    figure: str
+    bar: str
+    met: bool
+
+
+def best(run: Callable[[], object], repeats: int = 7, inner: int = 20) -> float:
+    """Least CPU seconds of one call, over several batches of calls."""
+    run()
+    least = np.inf
+    for _ in range(repeats):
+        start = time.process_time()
+        for _ in range(inner):
+            run()
+        least = min(least, (time.process_time() - start) / inner)
+    return float(least)
+
+
+@kernel
+def bare_pass(points, rows, table, n_table):
+    """One multiply-add per (row, table row, feature): the least that weighing every choice could cost."""
+    total = 0.0
+    for i in rows:
+        for k in range(n_table):
+            inner = 0.0
+            for f in range(points.shape[1]):
+                inner += table[k, f] * points[i, f]
+            total += inner
+    return total
+
+
+def digits_seating() -> Seating:
+    task = load_digits_task(seed=0, fallback=True)
+    points = np.vstack([task.train.data, task.test.data])
+    known = np.concatenate([task.train.clusters, np.full(len(task.test), -1)])
+    return seat(points, known)
+
+
+def simulated_seating(
+    n: int = 600, n_clusters: int = 30, n_features: int = 8, spread: float = 1.0
+) -> Seating:
+    """Gaussian clusters that overlap a little, all hidden."""
+    rng = np.random.default_rng(5)
+    centres = rng.normal(size=(n_clusters, n_features))
+    truth = rng.integers(n_clusters, size=n)
+    points = centres[truth] + rng.normal(size=(n, n_features)) * 0.35 * spread
+    return seat(points / points.std(axis=0), np.full(n, -1))
+
+
+def settled(seating: Seating, plan: Plan, n_sweeps: int = 100, init: str = "kmeans") -> State:
+    """A state some sweeps away from its start."""
+    rng = np.random.default_rng(0)
+    state = initial_state(rng, seating, init, PRIORS)
+    constants = constants_of(seating.items)
+    for _ in range(n_sweeps):
+        state, _ = sweep(rng, state, seating.items, plan, PRIORS, constants)
+    return state
+
+
+@cache
+def digits_sweep() -> tuple[float, float, State, Seating]:
+    """CPU seconds of an SCDP-1 sweep at the paper's size, of the bare pass over its terms, and the state."""
+    seating = digits_seating()
+    items, state = seating.items, settled(seating, Plan())
+    rng, constants = np.random.default_rng(1), constants_of(seating.items)
+    n_clusters = len(np.unique(state.cluster[items.hidden]))
+    table = np.random.default_rng(2).random((max(n_clusters, n_distinct(state.type)), items.n_features))
+    everyone = np.arange(len(items.points))
+
+    def bare() -> None:
+        bare_pass(items.points, items.hidden, table, n_clusters)
+        bare_pass(items.points, everyone, table, n_distinct(state.type))
+
+    full = best(lambda: sweep(rng, state, items, Plan(), PRIORS, constants))
+    return full, best(bare), state, seating
+
+
+def sweep_against_bare_pass() -> Row:
+    full, bare, state, seating = digits_sweep()
+    hidden = len(np.unique(state.cluster[seating.items.hidden]))
+    figure = (
+        f"{full / bare:.1f}x ({1e3 * full:.2f} ms at {hidden} clusters and {n_distinct(state.type)} types; "
+        f"the paper: {PAPER_MILLISECONDS:.0f} ms)"
+    )
+    return Row(
+        "SCDP-1 sweep of the digits against a bare multiply-add pass", figure, "at most 4x", full <= 4 * bare
+    )
+
+
+def sweep_against_plain_twin() -> Row:
+    full, _, state, seating = digits_sweep()
+    rng, items = np.random.default_rng(1), seating.items
+    start = time.process_time()
+    plain.resample_clusters(rng, items, state)
+    means, _ = plain.draw_means(rng, items, state)
+    plain.resample_types(rng, items, state, means)
+    plain.resample_precisions(rng, items, state, means)
+    ratio = (time.process_time() - start) / full
+    return Row("the same sweep against its plain twin", f"{ratio:.0f}x faster", "at least 100x", ratio >= 100)
+
+
+def conditioned_against_sweep() -> Row:
+    full, _, state, seating = digits_sweep()
+    rng = np.random.default_rng(1)
+    state = with_means(rng, state, seating.items)
+    plan = Plan(conditioning="mean")
+    ratio = best(lambda: conditioned_sweep(rng, state, seating.items, plan, PRIORS), inner=5) / full
+    return Row(
+        "SCDP-3 sweep of the same state against SCDP-1",
+        f"{ratio:.1f}x (the paper: 7.5x)",
+        "at most 3x",
+        ratio <= 3,
+    )
+
+
+class Nothing:
+    """A recorder that keeps no draws."""
+
+    def record(self, chain: int, draw: int, slots: object) -> None:
+        pass
+
+
+def effective_per_second(seating: Seating, plan: Plan, n_sweeps: int) -> tuple[float, dict[str, float]]:
+    """Worst effective samples per CPU second of the number of clusters and the log joint, over two chains."""
+    from arviz_stats.base import array_stats
+
+    rngs = streams(3, 2)
+    starts = [initial_state(rng, seating, "kmeans", PRIORS) for rng in rngs]
+    start = time.process_time()
+    schedule = Schedule(2, n_sweeps, n_sweeps // 3)
+    _, traces = run_chains(seating.items, starts, rngs, plan, PRIORS, schedule, Nothing())
+    seconds = time.process_time() - start
+    kept = seconds * (1 - 1 / 3)
+    each = {
+        name: sum(
+            float(array_stats.ess(traces[name][c : c + 1], chain_axis=0, draw_axis=1)) for c in range(2)
+        )
+        for name in ("n_clusters", "log_joint")
+    }
+    return min(each.values()) / kept, each
+
+
+def mixing(name: str, seating: Seating, collapsed_sweeps: int, paper_sweeps: int) -> Row:
+    collapsed, _ = effective_per_second(seating, Plan(), collapsed_sweeps)
+    paper, _ = effective_per_second(seating, Plan(scheme="paper"), paper_sweeps)
+    figure = f"{collapsed / paper:.1f}x ({collapsed:.2f} against {paper:.2f} a second)"
+    what = f"effective samples per second on {name}, collapsed with split-merge against the paper's scheme"
+    return Row(what, figure, "at least 10x", collapsed >= 10 * paper)
+
+
+def agreement_of_starts(seating: Seating, n_sweeps: int = 2000) -> Row:
+    from arviz_stats.base import array_stats
+
+    rngs = streams(4, 4)
+    starts = [
+        initial_state(rng, seating, init, PRIORS)
+        for rng, init in zip(rngs, ("one", "singletons", "one", "singletons"), strict=True)
+    ]
+    schedule = Schedule(4, n_sweeps, n_sweeps // 2, n_jobs=2)
+    _, traces = run_chains(seating.items, starts, rngs, Plan(), PRIORS, schedule, Nothing())
+    worst = max(
+        float(array_stats.rhat(traces[name], chain_axis=0, draw_axis=1))
+        for name in ("n_clusters", "log_joint")
+    )
+    what = (
+        "R-hat of K and log joint, chains from one cluster and from singletons, 2,000 sweeps, simulated set"
+    )
+    return Row(what, f"{worst:.3f}", "below 1.05", worst < 1.05)
+
+
+def two_chains() -> Row:
+    _, _, state, seating = digits_sweep()
+
+    def wall(n_chains: int, n_jobs: int) -> float:
+        least = np.inf
+        for _ in range(3):
+            start = time.perf_counter()
+            schedule = Schedule(n_chains, 300, 299, n_jobs=n_jobs)
+            run_chains(
+                seating.items, [state] * n_chains, streams(5, n_chains), Plan(), PRIORS, schedule, Nothing()
+            )
+            least = min(least, time.perf_counter() - start)
+        return least
+
+    gain = 2 * wall(1, 1) / wall(2, 2)
+    return Row(
+        "throughput of two chains on two cores against one", f"{gain:.2f}x", "at least 1.7x", gain >= 1.7
+    )
+
+
+def growth() -> Row:
+    """Exponent of the cost of a sweep in the number of items, at 20 clusters."""
+    sizes = [1000, 2000, 4000, 8000, 16000, 32000]
+    seconds = []
+    for n in sizes:
+        rng = np.random.default_rng(6)
+        centres = rng.normal(size=(20, 16)) * 3
+        truth = rng.integers(20, size=n)
+        seating = seat(centres[truth] + rng.normal(size=(n, 16)), np.full(n, -1))
+        state = initial_state(rng, seating, truth, PRIORS)
+        constants = constants_of(seating.items)
+        run = lambda: sweep(rng, state, seating.items, Plan(), PRIORS, constants)  # noqa: B023, E731
+        seconds.append(best(run, repeats=3, inner=3))
+    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    what = "growth of a sweep from 1,000 to 32,000 items at 20 clusters"
+    return Row(what, f"exponent {slope:.2f}", "at most 1.1", slope <= 1.1)
+
+
+FIRST_CALL = """
+import time, numpy as np
+from scdp.model.priors import Priors
+from scdp.sampler.items import seat
+from scdp.sampler.start import initial_state
+start = time.perf_counter()
+from scdp.sampler.sweep import constants_of, sweep
+from scdp.sampler.plan import Plan
+rng = np.random.default_rng(0)
+seating = seat(rng.normal(size=(20, 3)), np.full(20, -1))
+state = initial_state(rng, seating, "one", Priors())
+sweep(rng, state, seating.items, Plan(), Priors(), constants_of(seating.items))
+print(time.perf_counter() - start)
+"""
+
+
+def first_call() -> Row:
+    """A fresh process with a warm kernel cache: importing the kernels (and the compiler) and one sweep."""
+    command = [sys.executable, "-c", FIRST_CALL]
+    runs = [
+        float(subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ).stdout)
+        for _ in range(4)
+    ]
+    figure = f"{min(runs[1:]):.2f} s"
+    return Row("first sweep in a fresh process, kernel cache warm", figure, "under 2 s", min(runs[1:]) < 2)
+
+
+def measurements() -> list[Callable[[], Row]]:
+    return [
+        sweep_against_bare_pass,
+        sweep_against_plain_twin,
+        conditioned_against_sweep,
+        lambda: mixing("the digits", digits_seating(), 1500, 1500),
+        lambda: mixing("a simulated set of 30 clusters", simulated_seating(), 4000, 4000),
+        lambda: agreement_of_starts(simulated_seating()),
+        two_chains,
+        growth,
+        first_call,
+    ]
+
+
+def table(rows: list[Row]) -> str:
+    lines = ["| what | figure | bar | met |", "|---|---|---|---|"]
+    lines += [f"| {row.what} | {row.figure} | {row.bar} | {'yes' if row.met else 'NO'} |" for row in rows]
+    return "\n".join(lines)
+
+
+HEAD = """# Speed of the sampler
+
+Written by `make bench`. Every figure is a ratio taken in one process (CPU time, best of several runs) or a statistic
+of chains; absolute times are of the machine at hand. Compiled kernels are kept under `$SCDP_CACHE` (or
+`$XDG_CACHE_HOME`, or `~/.cache`) in a folder named after a digest of all kernel sources, so an edited kernel is
+never served from an old cache; where no such folder can be written (a read-only install without a home), kernels
+are compiled anew in each process, which takes about half a minute.
+
+"""
+
+
+def main() -> int:
+    rows = []
+    for measure in measurements():
+        rows.append(measure())
+        print(
+            f"{rows[-1].what}: {rows[-1].figure}  [{rows[-1].bar}: {'met' if rows[-1].met else 'MISSED'}]",
+            flush=True,
+        )
+    PAGE.write_text(HEAD + table(rows) + "\n", encoding="utf-8")
+    return 0 if all(row.met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

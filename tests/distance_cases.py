@@ -1,0 +1,60 @@
+"""Small problems on distances that the tests share: Euclidean ones, made from points, and ones that fit no space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sampler_cases import Case, make_points, random_state
+from scdp.distances import Distances
+from scdp.sampler.distance_items import DistanceSeating, seat_distances
+from scdp.sampler.items import Seating, seat
+from scdp.sampler.state import State
+
+
+def groups_of(case: Case) -> np.ndarray | None:
+    return None if case.groups is None else np.array(case.groups)
+
+
+def distances_of(points: np.ndarray, groups: np.ndarray | None = None) -> Distances:
+    """Each column of points (NaN = missing) as one feature: distances are absolute differences."""
+    square = np.abs(points[:, None, :] - points[None, :, :])
+    every = np.arange(len(points))
+    square[every, every] = np.where(np.isnan(points), np.nan, 0.0)
+    return Distances.from_square(square, groups)
+
+
+def seat_points(
+    points: np.ndarray, known: np.ndarray, groups: np.ndarray | None, share: bool
+) -> DistanceSeating:
+    """The distances of points, with the zero of their coordinates as origin: the coordinate model's prior mean."""
+    distances = distances_of(points, groups)
+    # A record alone in its group has no pair that tells whether it has a feature; the points do.
+    assert (distances.observed == ~np.isnan(points)).all()
+    return seat_distances(distances, known, groups, share_clusters=share, origin=points**2)
+
+
+def build_both(case: Case, seed: int, n_features: int = 3) -> tuple[Seating, DistanceSeating, State]:
+    """One problem by coordinates and by distances, and a random state of it."""
+    rng = np.random.default_rng(seed)
+    known, groups = np.array(case.known), groups_of(case)
+    points = make_points(rng, len(known), n_features, case.missing)
+    seating = seat(points, known, groups, share_clusters=case.share)
+    return seating, seat_points(points, known, groups, case.share), random_state(rng, seating, case.grid)
+
+
+def build_strange(
+    case: Case, seed: int, n_features: int = 3, clip: bool = False
+) -> tuple[DistanceSeating, State]:
+    """Random dissimilarities that fit no Euclidean space."""
+    rng = np.random.default_rng(seed)
+    n, groups = len(case.known), groups_of(case)
+    points = make_points(rng, n, n_features, case.missing)
+    upper = np.triu(rng.gamma(0.7, 2.0, (n_features, n, n)), 1)
+    square = np.moveaxis(upper + upper.transpose(0, 2, 1), 0, 2)
+    missing = np.isnan(points)
+    square[missing[:, None, :] | missing[None, :, :]] = np.nan
+    distances = Distances.from_square(square, groups)
+    known = np.array(case.known)
+    seating = seat_distances(distances, known, groups, share_clusters=case.share, clip=clip)
+    state = random_state(rng, seat(points, known, groups, share_clusters=case.share), case.grid)
+    return seating, state
