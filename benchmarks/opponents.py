@@ -101,11 +101,9 @@ def learned(model: baselines.Baseline) -> dict[str, Any]:
 
 
 def line(row: dict[str, Any]) -> str:
-    scores = row["metrics"]
-    return (
-        f"{row['task']:12} {row['system']:14} P {scores['p']:.3f} R {scores['r']:.3f} F {scores['f']:.3f} VI {scores['vi']:.3f}"
-        f"  {row['clusters']:4} clusters of {row['gold_clusters']}  {row['seconds']:.0f} s, cpu {row['cpu_seconds']:.0f} s"
-    )
+    scores = " ".join(f"{name.upper()} {row['metrics'][name]:.3f}" for name in ("p", "r", "f", "vi"))
+    clusters = f"{row['clusters']:4} clusters of {row['gold_clusters']}"
+    return f"{row['task']:12} {row['system']:14} {scores} {clusters}  {row['seconds']:.0f} s, cpu {row['cpu_seconds']:.0f} s"
 
 
 def summarize_digits(rows: list[dict[str, Any]]) -> None:

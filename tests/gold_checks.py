@@ -325,11 +325,11 @@ def check_both_concentrations() -> PValues:
     """The sweep's update of both: each keeps its own prior, clusters by document, types over all items."""
     rng = stream("both concentrations")
     priors = Priors(cluster_concentration=GammaPrior(3.0, 1.0), type_concentration=GammaPrior(1.0, 0.5))
-    groups = np.repeat([0, 1, 2], [7, 4, 9])
-    problem = seat(rng.normal(size=(20, 1)), np.full(20, -1), groups)
+    sizes = np.array([7, 4, 9])
+    problem = seat(rng.normal(size=(20, 1)), np.full(20, -1), np.repeat([0, 1, 2], sizes))
     fixed = sweep.constants_of(problem.items)
     alpha = np.column_stack([rng.standard_gamma(3.0, STARTS), rng.standard_gamma(1.0, STARTS) / 0.5])
-    k = draw_cluster_counts(rng, alpha[:, 0], problem.items.sizes)
+    k = draw_cluster_counts(rng, alpha[:, 0], sizes)
     kinds = draw_cluster_counts(rng, alpha[:, 1], np.array([20]))
     state = make_problem(LAYOUTS["all hidden"]).template
     after = np.empty((STARTS, 2))

@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-# Share of the mean within-cluster variance added to each direction: one that never varies would weigh infinitely.
-RIDGE = 0.01
 TOLERANCE = 1e-8
 
 
-def ridged(similar: Floats) -> Floats:
-    """Mean squares (features) or second moments (features, features) of similar pairs, kept off zero."""
+def ridged(similar: Floats, ridge: float) -> Floats:
+    """Mean squares (features) or second moments (features, features) plus `ridge` times their mean in each direction.
+
+    It adds a multiple of the trace of A to J: a direction that hardly varies would weigh almost infinitely.
+    """
     diagonal = similar if similar.ndim == 1 else np.diagonal(similar)
     mean = float(diagonal.mean())
-    ridge = RIDGE * mean if mean > 0 else 1.0
-    return similar + (ridge if similar.ndim == 1 else ridge * np.eye(len(similar)))
+    extra = ridge * mean if mean > 0 else 1.0
+    return similar + (extra if similar.ndim == 1 else extra * np.eye(len(similar)))
 
 
 def diagonal_objective(weights: Floats, similar: Floats, dissimilar: Floats, balance: float) -> float:

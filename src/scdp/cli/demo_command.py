@@ -156,8 +156,7 @@ def score_baselines(train: Labelled, test: Labelled) -> list[SystemRow]:
     """The opponents on the same new images."""
     import time
 
-    from scdp.baselines import Coarse, Fine
-    from scdp.baselines.oracle_k_means import OracleKMeans
+    from scdp.baselines import Coarse, Fine, OracleKMeans
 
     labels, _, seconds = run_model("cdp", train, test)
     rows = [score("CDP", "learns nothing", labels[len(train) :], test, seconds)]

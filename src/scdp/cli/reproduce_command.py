@@ -88,4 +88,4 @@ def _run(
     # First, since it loads all data: what is missing is told before hours of work.
     fits = fit_tasks(settings) if with_figure1 else []
     parts, failures = run(tasks, systems, settings, out, resume)
-    return write_results(parts, settings, out, fits), failures
+    return write_results(parts, settings, out, fits, failures), failures

@@ -67,7 +67,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e9ee; --soft: #9aa7b4; --rule: #3a4550; --ground: #14191f; --band: #1c232b; }
 }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 76rem; color: var(--ink); background: var(--ground);
+body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 88rem; color: var(--ink); background: var(--ground);
   font: 16px/1.55 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 1rem; }
 h2 { font-size: 1.35rem; margin: 2.6rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--rule); }
@@ -75,7 +75,7 @@ h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
 p { max-width: 48rem; margin: .5rem 0; overflow-wrap: anywhere; }
 .frame { overflow-x: auto; margin: .8rem 0 1.2rem; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .32rem .6rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th, td { padding: .32rem .5rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; }
 td.words, th.words { text-align: left; }
 td.words { white-space: normal; }

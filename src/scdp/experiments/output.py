@@ -18,10 +18,14 @@ TITLE = "The paper's experiments"
 
 
 def write_results(
-    parts: Sequence[Part], settings: Settings, out: Path, fits: Sequence[Fits] = ()
+    parts: Sequence[Part],
+    settings: Settings,
+    out: Path,
+    fits: Sequence[Fits] = (),
+    failures: Sequence[str] = (),
 ) -> list[Path]:
     """Write what a run has found and return the files."""
-    blocks = contents(parts, settings, out, fits)
+    blocks = [*contents(parts, settings, out, fits), *chapters.failures_chapter(failures)]
     names = ("results.json", "results.md", "results.html")
     texts = (
         json.dumps(rows_of(parts), indent=1) + "\n",

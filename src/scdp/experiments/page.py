@@ -1,13 +1,12 @@
 """`python -m scdp.experiments.page RUN DOCS`: a finished run enters; docs/results.md and its pictures leave.
 
-The page carries the commit it came from, and what we make of the numbers.
+The page carries the commit its numbers came from, and what we make of them.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from scdp.experiments.discussion import DISCUSSION
 from scdp.experiments.document import Heading, Paragraph, to_markdown
 from scdp.experiments.figures import fit_tasks
 from scdp.experiments.output import contents
-from scdp.experiments.parts import Parts, read_json, write_atomically
+from scdp.experiments.parts import Part, Parts, read_json, write_atomically
 from scdp.experiments.settings import Settings
 
 
@@ -28,20 +27,15 @@ def write_page(run: Path, docs: Path) -> Path:
     settings = Settings(**given)
     parts = Parts(run, settings, resume=True).all()
     first, *rest = contents(parts, settings, docs, fit_tasks(settings))
-    origin = Paragraph(f"Made by `make results` from commit `{commit_of(Path.cwd())}`.")
+    origin = Paragraph(f"Made by `make results`; the numbers come from {origins(parts)}.")
     told = [block for title, text in DISCUSSION for block in (Heading(title), Paragraph(text))]
     write_atomically(docs / "results.md", to_markdown([first, origin, *rest, *told], docs))
     return docs / "results.md"
 
 
-def commit_of(folder: Path) -> str:
-    """The commit checked out in a folder, marked where files differ from it."""
-    git = shutil.which("git")
-    if git is None:
-        return "unknown"
-    command = [git, "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+def origins(parts: Sequence[Part]) -> str:
+    """Every code that made a part: a resumed run may have seen several."""
+    return ", ".join(sorted({str(part.get("origin", "an unknown commit")) for part in parts}))
 
 
 def main(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scdp.errors import InputError
+from scdp.experiments.origin import code_origin
 from scdp.experiments.parts import Part, Parts
 from scdp.experiments.progress import RunProgress
 from scdp.experiments.protocol import Effort
@@ -96,6 +97,7 @@ def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress)
         "system": job.system.name,
         "repeat": job.repeat,
         "seconds": seconds,
+        "origin": code_origin(),
         **scored(outcome, problem),
     }
 

@@ -51,6 +51,7 @@ _TABLE = (
     ),
     System("scdp1", "SCDP-1", sampling("scdp1"), ("digits",), samples=True, cost=15),
     System("scdp2", "SCDP-2", sampling("scdp2"), ("digits",), samples=True, cost=15),
+    System("scdp3", "SCDP-3", sampling("scdp3"), ("digits",), samples=True, cost=40),
     System("dpmixture", "DP mixture", predicting("DPMixture"), ("digits",), cost=5),
     System("graphpartition", "Graph partition", predicting("GraphPartition", n_rounds=5), cost=20),
     System("clustersvm", "Cluster SVM", predicting("ClusterSVM", n_rounds=10), cost=20),

@@ -89,7 +89,7 @@ TASKS: MappingProxyType[str, Entry] = MappingProxyType(
             _identity,
             identity_spec,
             "ACL Anthology author mentions, a sample of the same size, in place of the paper's researchers from "
-            "DBLP, whose labels are no longer published. Names here are shared by several persons on purpose, "
+            "DBLP, which we could not get. Names here are shared by several persons on purpose, "
             "so matching names is harder than in the paper.",
         ),
         "coreference": Entry(

@@ -16,7 +16,9 @@ from scdp.model.priors import Priors
 from scdp.sampler.arithmetic import n_distinct
 from scdp.sampler.conditioned import log_joint_conditioned
 from scdp.sampler.density import log_joint
-from scdp.sampler.items import Floats, Integers, Items
+from scdp.sampler.distance_density import log_joint_of_distances
+from scdp.sampler.distance_items import AnyItems, DistanceItems
+from scdp.sampler.items import Floats, Integers
 from scdp.sampler.plan import Info, Plan
 from scdp.sampler.progress import ChainProgress, Silent
 from scdp.sampler.separation import READINGS
@@ -25,6 +27,7 @@ from scdp.sampler.sweep import Constants, constants_of, sweep
 
 TRACES = ("n_clusters", "n_types", "log_joint", "alpha_cluster", "alpha_type", "mean_variance")
 CONDITIONED_TRACES = ("separation_rate", "opened_clusters", "improper_means")
+DISTANCE_TRACES = ("negative_norms",)
 
 
 class Recorder(Protocol):
@@ -54,7 +57,7 @@ def streams(seed: int, n_chains: int) -> list[np.random.Generator]:
 
 
 def run_chains(
-    items: Items,
+    items: AnyItems,
     starts: list[State],
     rngs: list[np.random.Generator],
     plan: Plan,
@@ -65,6 +68,7 @@ def run_chains(
 ) -> tuple[list[State], dict[str, Floats]]:
     """Run every chain to its end; returns their last states and the traces (chain, draw)."""
     names = TRACES + (CONDITIONED_TRACES if plan.conditioning else ())
+    names += DISTANCE_TRACES if isinstance(items, DistanceItems) else ()
     traces = {name: np.empty((schedule.n_chains, schedule.n_draws)) for name in names}
     constants = constants_of(items)
     stop = threading.Event()
@@ -87,7 +91,7 @@ def run_chains(
 
 def run_chain(
     chain: int,
-    items: Items,
+    items: AnyItems,
     state: State,
     rng: np.random.Generator,
     plan: Plan,
@@ -119,17 +123,21 @@ def run_chain(
             note(traces, at, items, state, plan, concentration_priors)
             if plan.conditioning:
                 note_conditioned(traces, at, state, info)
+            if isinstance(items, DistanceItems):
+                traces["negative_norms"][at] = info.negative_norms
         progress.advance(chain, number + 1)
     return state
 
 
 def note(
-    traces: dict[str, Floats], at: tuple[int, int], items: Items, state: State, plan: Plan, priors: Floats
+    traces: dict[str, Floats], at: tuple[int, int], items: AnyItems, state: State, plan: Plan, priors: Floats
 ) -> None:
     """Write the label-free scalars of a state into the traces."""
     traces["n_clusters"][at] = n_distinct(state.cluster)
     traces["n_types"][at] = n_distinct(state.type)
-    if plan.conditioning:
+    if isinstance(items, DistanceItems):
+        traces["log_joint"][at] = log_joint_of_distances(items, state, priors)
+    elif plan.conditioning:
         reading = READINGS[plan.conditioning]
         traces["log_joint"][at] = log_joint_conditioned(items, state, reading, priors)
     else:

@@ -21,7 +21,7 @@ from scdp.sampler.arithmetic import (
     log_table,
     lowest_empty,
 )
-from scdp.sampler.items import Floats, Integers, Items
+from scdp.sampler.items import Floats, Integers, Items, Seated
 from scdp.sampler.predictive import Table, copy_row, fill_row, make_table
 from scdp.sampler.state import State
 
@@ -47,7 +47,7 @@ def order_by_type(hidden: Integers, types: Integers) -> Integers:
 
 
 @kernel
-def restaurants_with_hidden(items: Items) -> Integers:
+def restaurants_with_hidden(items: Seated) -> Integers:
     open_to_change = np.zeros(items.slot_start.shape[0], np.bool_)
     for i in items.hidden:
         open_to_change[items.restaurant[i]] = True
@@ -55,7 +55,7 @@ def restaurants_with_hidden(items: Items) -> Integers:
 
 
 @kernel
-def widest_range(items: Items) -> int:
+def widest_range(items: Seated) -> int:
     """The largest number of clusters an item may ever choose from, a new one included."""
     widest = 0
     for r in range(items.slot_start.shape[0]):

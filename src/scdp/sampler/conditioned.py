@@ -7,6 +7,8 @@ over proposal, which is exact for every M and needs far fewer of them than draws
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from scdp.compile import kernel
@@ -14,7 +16,6 @@ from scdp.sampler.arithmetic import choose, cluster_sums, highest_used, log_tabl
 from scdp.sampler.clusters import widest_range
 from scdp.sampler.density import LOG_2PI, log_prior_of_labels
 from scdp.sampler.items import Floats, Integers, Items
-from scdp.sampler.paper import draw_new_mean, log_new_mean
 from scdp.sampler.ranks import (
     Ranks,
     item_joins,
@@ -28,6 +29,7 @@ from scdp.sampler.ranks import (
 from scdp.sampler.separation import (
     PUBLISHED,
     Spread,
+    add_log_couplings,
     change_spread,
     log_coupling,
     log_grid_normalizer,
@@ -64,32 +66,62 @@ def used_precision_sum(state: State) -> tuple[Floats, int]:
     return total, n
 
 
+class Openings(NamedTuple):
+    """Per type and feature, what opening a cluster needs: the mean given one item is Normal(shift r, deviation^2),
+    and `drag` and `log_share` give the item's marginal density."""
+
+    shift: Floats
+    deviation: Floats
+    drag: Floats
+    log_share: Floats
+
+
+@kernel
+def openings_of(state: State) -> Openings:
+    a = 1.0 / state.mean_variance + state.precision
+    share = 1.0 / (state.mean_variance * a)
+    return Openings(state.precision / a, 1.0 / np.sqrt(a), share * state.precision, np.log(share))
+
+
 @kernel
 def draw_auxiliary(
-    rng: np.random.Generator, items: Items, state: State, i: int, row: Floats, informed: bool, mean: Floats,
-    grid_log: Floats,
+    rng: np.random.Generator, items: Items, state: State, i: int, openings: Openings, informed: bool,
+    auxiliary: Floats, first: int, grid_log: Floats,
 ) -> None:  # fmt: skip
-    """A mean that item i might open a cluster with: from the prior, or from the posterior given the item."""
+    """Means that item i might open a cluster with: from the prior, or from the posterior given the item."""
+    kind = state.type[i]
     if state.mean_grid.shape[0] > 0:
-        for g in range(grid_log.shape[0]):
-            grid_log[g] = state.mean_grid_log_weight[g]
-            if informed:
-                grid_log[g] += log_given_mean(items, i, row, state.mean_grid[g])
-        mean[:] = state.mean_grid[choose(rng, grid_log, grid_log.shape[0])]
-    elif informed:
-        draw_new_mean(rng, items, i, row, 1.0 / state.mean_variance, mean)
-    else:
-        for f in range(mean.shape[0]):
-            mean[f] = rng.standard_normal() * np.sqrt(state.mean_variance)
+        for a in range(first, auxiliary.shape[0]):
+            for g in range(grid_log.shape[0]):
+                grid_log[g] = state.mean_grid_log_weight[g]
+                if informed:
+                    grid_log[g] += log_given_mean(items, i, state.precision[kind], state.mean_grid[g])
+            auxiliary[a] = state.mean_grid[choose(rng, grid_log, grid_log.shape[0])]
+        return
+    centre = np.zeros(auxiliary.shape[1])
+    deviation = np.full(auxiliary.shape[1], np.sqrt(state.mean_variance))
+    for f in range(auxiliary.shape[1]):
+        if informed and items.observed[i, f] > 0:
+            centre[f] = openings.shift[kind, f] * items.points[i, f]
+            deviation[f] = openings.deviation[kind, f]
+    for a in range(first, auxiliary.shape[0]):
+        for f in range(auxiliary.shape[1]):
+            auxiliary[a, f] = centre[f] + deviation[f] * rng.standard_normal()
 
 
 @kernel
-def log_informed_constant(items: Items, state: State, i: int, row: Floats, grid_log: Floats) -> float:
+def log_informed_constant(items: Items, state: State, i: int, openings: Openings, grid_log: Floats) -> float:
     """Log marginal density of item i in a cluster of its own, which replaces density times prior over proposal."""
+    kind = state.type[i]
     if state.mean_grid.shape[0] == 0:
-        return log_new_mean(items, i, row, 1.0 / state.mean_variance)
+        total = 0.0
+        for f in range(items.points.shape[1]):
+            square = openings.drag[kind, f] * items.points[i, f] * items.points[i, f]
+            total += items.observed[i, f] * (openings.log_share[kind, f] - square)
+        return 0.5 * total
     for g in range(grid_log.shape[0]):
-        grid_log[g] = state.mean_grid_log_weight[g] + log_given_mean(items, i, row, state.mean_grid[g])
+        density = log_given_mean(items, i, state.precision[kind], state.mean_grid[g])
+        grid_log[g] = state.mean_grid_log_weight[g] + density
     largest = grid_log.max()
     return largest + np.log(np.exp(grid_log - largest).sum())
 
@@ -100,12 +132,13 @@ def add_log_densities(
     means: Floats,
 ) -> None:  # fmt: skip
     """Add to each candidate's log weight the log density of item i given its mean."""
+    weight = observed[i] * row
     for j in range(m):
         slot = candidate[j]
         square = 0.0
         for f in range(row.shape[0]):
             gap = points[i, f] - means[slot, f]
-            square += observed[i, f] * row[f] * gap * gap
+            square += weight[f] * gap * gap
         log_weight[j] -= 0.5 * square
 
 
@@ -123,20 +156,21 @@ def add_order_terms(
 
 @kernel
 def auxiliary_weights(
-    rng: np.random.Generator, items: Items, state: State, i: int, row: Floats, base: Spread, precision_sum: Floats,
-    n_types: int, reading: int, informed: bool, keep_first: bool, auxiliary: Floats, grid_log: Floats,
-    log_weight: Floats, start: int,
+    rng: np.random.Generator, items: Items, state: State, i: int, openings: Openings, base: Spread,
+    precision_sum: Floats, n_types: int, reading: int, informed: bool, keep_first: bool, auxiliary: Floats,
+    grid_log: Floats, log_weight: Floats, start: int, factor: Floats,
 ) -> None:  # fmt: skip
     """Draw the auxiliary means (the first is kept when it was the item's own) and weigh opening each of them."""
     n = auxiliary.shape[0]
     log_share = np.log(state.cluster_concentration / n)
-    constant = log_informed_constant(items, state, i, row, grid_log) if informed else 0.0
-    for a in range(n):
-        if a > 0 or not keep_first:
-            draw_auxiliary(rng, items, state, i, row, informed, auxiliary[a], grid_log)
-        density = constant if informed else log_given_mean(items, i, row, auxiliary[a])
-        coupling = log_coupling(state, base, auxiliary[a], 1, n_types, precision_sum, reading)
-        log_weight[start + a] = log_share + density + coupling
+    draw_auxiliary(rng, items, state, i, openings, informed, auxiliary, 1 if keep_first else 0, grid_log)
+    if informed:
+        log_weight[start : start + n] = log_share + log_informed_constant(items, state, i, openings, grid_log)
+    else:
+        for a in range(n):
+            row = state.precision[state.type[i]]
+            log_weight[start + a] = log_share + log_given_mean(items, i, row, auxiliary[a])
+    add_log_couplings(log_weight, start, state, base, auxiliary, n_types, precision_sum, reading, factor)
 
 
 @kernel
@@ -147,6 +181,7 @@ def resample_clusters_conditioned(
     cluster, means = state.cluster.copy(), state.means.copy()
     ranks = ranks_of(cluster, items.known_in_slot.shape[0])
     counts = ranks.size
+    ordered = reading == PUBLISHED
     high = highest_used(counts, items.slot_start, items.slot_end)
     precision_sum, n_types = used_precision_sum(state)
     logs = log_table(cluster.shape[0])
@@ -154,6 +189,8 @@ def resample_clusters_conditioned(
     log_weight = np.empty(candidate.shape[0])
     auxiliary = np.empty((n_auxiliary, means.shape[1]))
     grid_log = np.empty(state.mean_grid.shape[0])
+    openings = openings_of(state)
+    factor = np.empty((1, means.shape[1]))
     log_prior = np.zeros(counts.shape[0])
     prefix = np.zeros(counts.shape[0] + 1)
     for slot in np.flatnonzero(counts):
@@ -163,7 +200,10 @@ def resample_clusters_conditioned(
     for i in items.hidden:
         row = state.precision[state.type[i]]
         own, r = cluster[i], items.restaurant[i]
-        item_leaves(ranks, cluster, i)
+        if ordered:
+            item_leaves(ranks, cluster, i)
+        else:
+            counts[own] -= 1
         alone = counts[own] == 0
         base = change_spread(spread, means[own], -1) if alone else spread
         if alone:
@@ -175,14 +215,14 @@ def resample_clusters_conditioned(
                 log_weight[m] = logs[counts[slot]]
                 m += 1
         add_log_densities(log_weight, candidate, m, items.points, items.observed, i, row, means)
-        coupling = log_coupling(state, base, means[own], 0, n_types, precision_sum, reading)
+        coupling = log_coupling(state, base, means[own], 0, n_types, precision_sum, reading, factor)
         for j in range(m):
             log_weight[j] += coupling
         auxiliary_weights(
-            rng, items, state, i, row, base, precision_sum, n_types, reading, informed, alone, auxiliary,
-            grid_log, log_weight, m,
+            rng, items, state, i, openings, base, precision_sum, n_types, reading, informed, alone, auxiliary,
+            grid_log, log_weight, m, factor,
         )  # fmt: skip
-        if reading == PUBLISHED:
+        if ordered:
             prefix_sums(ranks, log_prior, prefix)
             weighted = rank_weighted(ranks, log_prior)
             add_order_terms(log_weight, candidate, m, ranks, log_prior, prefix, weighted, i, n_types)
@@ -201,7 +241,10 @@ def resample_clusters_conditioned(
             log_prior[chosen] = log_mean_prior(state, means[chosen])
             spread = change_spread(base, means[chosen], 1)
             opened += not alone
-        item_joins(ranks, chosen, i)
+        if ordered:
+            item_joins(ranks, chosen, i)
+        else:
+            counts[chosen] += 1
         cluster[i] = chosen
         high[r] = max(high[r], chosen + 1)
         while counts[high[r] - 1] == 0:
@@ -303,6 +346,7 @@ def resample_means_from_candidates(
     n_options = state.mean_grid.shape[0] if gridded else n_candidates + 1
     options = np.empty((n_options, means.shape[1]))
     log_weight = np.empty(n_options)
+    factor = np.empty((1, means.shape[1]))
     changed = 0
     for j in range(n):
         slot = ranks.order[j]
@@ -315,14 +359,13 @@ def resample_means_from_candidates(
                     options[a, f] = rng.standard_normal() * np.sqrt(state.mean_variance)
         base = change_spread(spread, means[slot], -1)
         for a in range(n_options):
-            log_weight[a] = log_coupling(state, base, options[a], 1, n_types, precision_sum, reading)
-            if gridded:
-                log_weight[a] += state.mean_grid_log_weight[a]
+            log_weight[a] = state.mean_grid_log_weight[a] if gridded else 0.0
             if reading == PUBLISHED:
                 log_weight[a] += n_types * (2.0 * j - n) * log_mean_prior(state, options[a])
             for i in range(state.cluster.shape[0]):
                 if state.cluster[i] == slot:
                     log_weight[a] += log_given_mean(items, i, state.precision[state.type[i]], options[a])
+        add_log_couplings(log_weight, 0, state, base, options, n_types, precision_sum, reading, factor)
         pick = choose(rng, log_weight, n_options)
         changed += not (options[pick] == means[slot]).all()
         means[slot] = options[pick]
@@ -366,7 +409,8 @@ def log_joint_conditioned(items: Items, state: State, reading: int, concentratio
     precision_sum, n_types = used_precision_sum(state)
     spread = spread_of(state.means, np.flatnonzero(ranks.size))
     n = ranks.n[0]
-    total = log_coupling(state, spread, precision_sum, 0, n_types, precision_sum, reading)
+    factor = np.empty((1, items.points.shape[1]))
+    total = log_coupling(state, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
     for j in range(n):
         power = 1.0 + n_types * (2.0 * j - n) if reading == PUBLISHED else 1.0
         total += power * log_mean_prior(state, state.means[ranks.order[j]])

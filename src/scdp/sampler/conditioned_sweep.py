@@ -81,10 +81,12 @@ def resample_separation_rate(
         pull = float(precision_sum @ separation(spread, reading))
         return float(rng.standard_gamma(shape + n_types * pairs) / (rate + pull))
 
+    factor = np.empty((1, len(precision_sum)))
+
     def log_density(log_value: float) -> float:
         value = float(np.exp(log_value))
         now = state._replace(separation_rate=value)
-        coupling = log_coupling(now, spread, precision_sum, 0, n_types, precision_sum, reading)
+        coupling = log_coupling(now, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
         return shape * log_value - rate * value + coupling
 
     return float(np.exp(slice_on_line(rng, float(np.log(state.separation_rate)), log_density)))

@@ -33,7 +33,7 @@ from scdp.sampler.distance_rows import (
 from scdp.sampler.items import Floats, Integers
 from scdp.sampler.state import State
 
-# A gap below zero by less than this share of its positive part is rounding (float32), not geometry.
+# A gap below zero by less than this, absolutely or as a share of its positive part, is rounding (float32).
 ROUNDING = 1e-6
 
 
@@ -97,7 +97,7 @@ def add_log_predictives(
             for f in range(n_features):
                 far = sums[0, k, f] + to_origin[f]
                 gap = far - form[at, f]
-                negative += gap < -ROUNDING * far
+                negative += gap < -ROUNDING * (1.0 + far)
                 total += share[at, f] * max(gap, floor)
             log_weight[j] += half_log[at] - 0.5 * total
         else:
@@ -105,7 +105,7 @@ def add_log_predictives(
                 if observed[f] > 0:
                     far = sums[0, k, f] + to_origin[f]
                     gap = far - form[at, f]
-                    negative += gap < -ROUNDING * far
+                    negative += gap < -ROUNDING * (1.0 + far)
                     total += log_inverse[at, f] - share[at, f] * max(gap, floor)
             log_weight[j] += 0.5 * total
     return negative
@@ -113,7 +113,7 @@ def add_log_predictives(
 
 @kernel
 def move_scatter(source: Scatters, at: int, target: Scatters, slot: int) -> None:
-    target.count[slot] = source.count[at]
+    target.size[slot] = source.size[at]
     target.weight[slot, :] = source.weight[at, :]
     target.scatter[slot, :] = source.scatter[at, :]
 
@@ -121,7 +121,7 @@ def move_scatter(source: Scatters, at: int, target: Scatters, slot: int) -> None
 @kernel
 def clear_scatter(scatters: Scatters, slot: int) -> None:
     """An emptied cluster is exactly zero again: no rounding is inherited by whoever opens the slot next."""
-    scatters.count[slot] = 0
+    scatters.size[slot] = 0
     scatters.weight[slot, :] = 0.0
     scatters.scatter[slot, :] = 0.0
 
@@ -141,13 +141,13 @@ def resample_clusters_by_distance(
     scatters = cluster_scatters(items, state, weight, prior_weight, wanted)
     own_scatter = empty_scatters(1, n_features)
     nobody = empty_scatters(1, n_features)
-    n_slots = scatters.count.shape[0]
+    n_slots = scatters.size.shape[0]
     new_row, own_row = n_slots, n_slots + 1
     forms = make_forms(n_slots + 2, n_features)
     some_missing = not items.complete.all()
     log_alpha = np.log(state.cluster_concentration)
     logs = log_table(cluster.shape[0])
-    high = highest_used(scatters.count, items.slot_start, items.slot_end)
+    high = highest_used(scatters.size, items.slot_start, items.slot_end)
     candidate = np.empty(widest_range(items), np.int64)
     table_row, sums_row = np.empty_like(candidate), np.empty_like(candidate)
     log_weight = np.empty(candidate.shape[0])
@@ -164,7 +164,7 @@ def resample_clusters_by_distance(
             fill_form(forms, new_row, nobody, 0, row, prior_weight, some_missing)
             for r in active:
                 for slot in range(items.slot_start[r], high[r]):
-                    if scatters.count[slot] > 0:
+                    if scatters.size[slot] > 0:
                         fill_form(forms, slot, scatters, slot, row, prior_weight, some_missing)
 
         own = cluster[i]
@@ -178,10 +178,10 @@ def resample_clusters_by_distance(
         )  # fmt: skip
         move_scatter(scatters, own, own_scatter, 0)
         add_to_scatter(own_scatter, 0, sums[0], own - start, items, i, row, prior_weight, -1)
-        if own_scatter.count[0] > 0:
+        if own_scatter.size[0] > 0:
             fill_form(forms, own_row, own_scatter, 0, row, prior_weight, some_missing)
         m = list_candidates(
-            table_row, candidate, log_weight, scatters.count, own, start, high[r], own_row, logs
+            table_row, candidate, log_weight, scatters.size, own, start, high[r], own_row, logs
         )
         for j in range(m):
             sums_row[j] = candidate[j] - start
@@ -196,16 +196,16 @@ def resample_clusters_by_distance(
         if chosen == own:
             continue
 
-        if own_scatter.count[0] > 0:
+        if own_scatter.size[0] > 0:
             move_scatter(own_scatter, 0, scatters, own)
             copy_form(forms, own_row, own)
         else:
             clear_scatter(scatters, own)
-            while high[r] > start and scatters.count[high[r] - 1] == 0:
+            while high[r] > start and scatters.size[high[r] - 1] == 0:
                 high[r] -= 1
         joined = chosen - start
         if chosen == NEW:
-            chosen = lowest_empty(scatters.count, start)
+            chosen = lowest_empty(scatters.size, start)
             joined = n_local
             high[r] = max(high[r], chosen + 1)
         add_to_scatter(scatters, chosen, sums[0], joined, items, i, row, prior_weight, 1)

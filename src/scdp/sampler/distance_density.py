@@ -24,8 +24,8 @@ def log_data_of_distances(items: DistanceItems, state: State) -> float:
     for i in range(items.observed.shape[0]):
         for f in range(items.observed.shape[1]):
             total += items.observed[i, f] * (log_precision[state.type[i], f] - LOG_2PI)
-    for slot in range(scatters.count.shape[0]):
-        if scatters.count[slot] > 0:
+    for slot in range(scatters.size.shape[0]):
+        if scatters.size[slot] > 0:
             for f in range(items.observed.shape[1]):
                 a = prior_weight + scatters.weight[slot, f]
                 total -= np.log(a / prior_weight) + scatters.scatter[slot, f] / a

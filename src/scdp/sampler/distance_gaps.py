@@ -1,8 +1,8 @@
 """SCDP-2's precision prior on distances: from squared gaps between the posterior means of clusters.
 
-With weights w / A on its members and 1 / (sigma A) on the origin, a cluster's mean is an average, so a squared gap needs
-distances only: X / (A A') + (U + U') / (sigma A A') - Z / A^2 - Z' / A'^2, with X the weighted squares between the two
-clusters, U those to the origin and Z the scatters.
+With weights w / A on its members and 1 / (sigma A) on the origin, a cluster's mean is an average, so a squared
+gap needs distances only: X / (A A') + (U + U') / (sigma A A') - Z / A^2 - Z' / A'^2, with X the weighted squares
+between the two clusters, U those to the origin and Z the scatters.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def gap_powers(items: DistanceItems, state: State) -> tuple[Floats, int, int]:
                     for f in range(n_features):
                         cross[local, f] += weight[seat_of(items, i), f] * sums[0, local, f]
             for other in range(start, slot):
-                if scatters.count[slot] == 0 or scatters.count[other] == 0:
+                if scatters.size[slot] == 0 or scatters.size[other] == 0:
                     continue
                 n_pairs += 1
                 for f in range(n_features):
                     pull = prior_weight * (to_origin[slot, f] + to_origin[other, f])
                     far = (cross[other - start, f] + pull) / (total[slot, f] * total[other, f])
                     gap = far - spread[slot, f] - spread[other, f]
-                    negative += gap < -ROUNDING * far
+                    negative += gap < -ROUNDING * (1.0 + far)
                     gap = max(gap, 0.0)
                     powers[0, f] += gap
                     powers[1, f] += gap * gap

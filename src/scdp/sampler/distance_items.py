@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scdp.distances import Distances, squared_to_origin
 from scdp.distances.layout import NOT_STORED
 from scdp.errors import InputError
-from scdp.sampler.items import Floats, Integers, Places, lay_out
+from scdp.sampler.items import Floats, Integers, Items, Places, Seating, lay_out
 
 # Features are handled four at a time; rows are padded with zeros to make it so.
 LANES = 4
@@ -58,6 +58,10 @@ class DistanceSeating(NamedTuple):
     items: DistanceItems
     known_slot: Integers
     label_of_slot: dict[int, int]
+
+
+AnyItems = Items | DistanceItems
+AnySeating = Seating | DistanceSeating
 
 
 def working_bytes(sizes: Integers, n_features: int, bytes_each: int = 4) -> int:
@@ -140,7 +144,9 @@ def squares_within(
 
 def check_origin(origin: Floats, observed: NDArray[np.bool_]) -> None:
     if origin.shape != observed.shape:
-        raise InputError(f"origin has shape {origin.shape}; it needs {observed.shape}: one distance a feature")
+        raise InputError(
+            f"origin has shape {origin.shape}; it needs {observed.shape}: one distance a feature"
+        )
     with np.errstate(invalid="ignore"):
         wrong = observed & ~((origin >= 0) & np.isfinite(origin))
     if wrong.any():

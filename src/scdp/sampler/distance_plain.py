@@ -49,7 +49,7 @@ def squared_norm(
     """Squared distance of item i to the mean of a cluster, its total weight, and how many were negative."""
     total, share, origin_share, spread = average(items, members, precision, mean_variance)
     far = (share * squares(items, [i], members)[0]).sum(axis=0) + origin_share * items.origin[i]
-    negative = (far - spread < -ROUNDING * far) & (items.observed[i] > 0)
+    negative = (total * (far - spread) < -ROUNDING * (1.0 + total * far)) & (items.observed[i] > 0)
     return np.maximum(far - spread, items.floor), total, int(negative.sum())
 
 
@@ -152,10 +152,7 @@ def propose_split_or_merge(
             odds[name] = np.log(len(side)) + density
             negative += met
         log_odds = odds["kept"] - odds["opened"]
-        if together:
-            opens = rng.random() < 1 / (1 + np.exp(log_odds))
-        else:
-            opens = cluster[i] == cluster[first]
+        opens = rng.random() < 1 / (1 + np.exp(log_odds)) if together else cluster[i] == cluster[first]
         log_proposal -= np.logaddexp(0.0, log_odds if opens else -log_odds)
         (opened if opens else kept).append(i)
 
@@ -286,7 +283,7 @@ def separation_prior(items: DistanceItems, state: State) -> tuple[Floats, Floats
         for other in used[:a]:
             if place[int(slot)] == place[int(other)]:
                 far, near = gap_between(items, state, slot, other)
-                negative += int((far - near < -ROUNDING * far).sum())
+                negative += int((far - near < -ROUNDING * (1.0 + far)).sum())
                 gaps.append(np.maximum(far - near, 0.0))
     shape, rate = np.ones(items.n_features), np.ones(items.n_features)
     if len(gaps) >= 3:

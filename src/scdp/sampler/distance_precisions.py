@@ -12,9 +12,8 @@ import numpy as np
 
 from scdp.compile import kernel
 from scdp.sampler.arithmetic import choose
-from scdp.sampler.distance_items import DistanceItems
+from scdp.sampler.distance_items import LANES, DistanceItems
 from scdp.sampler.distance_rows import (
-    LANES,
     TURNS,
     Members,
     add_products,
@@ -38,7 +37,7 @@ class Cells(NamedTuple):
     start: Integers
     type: Integers
     cluster: Integers
-    count: Floats
+    n_items: Floats
     origin: Floats
     pair_start: Integers
     pairs: Floats
@@ -111,9 +110,7 @@ def gather_cells(items: DistanceItems, state: State) -> Cells:
 
 
 @kernel
-def fill_term(
-    terms: Terms, j: int, cells: Cells, cell: int, precision: Floats, prior_weight: float
-) -> None:
+def fill_term(terms: Terms, j: int, cells: Cells, cell: int, precision: Floats, prior_weight: float) -> None:
     """Write as place j what the cluster of a cell is as a function of the precisions of the cell's type."""
     base, slope, constant, linear, quadratic, _ = terms
     slot = cells.cluster[cell]
@@ -122,7 +119,7 @@ def fill_term(
     pairs, at = cells.pairs, cells.pair_start[slot]
     for f in range(precision.shape[1]):
         base[f, j] = prior_weight
-        slope[f, j] = cells.count[cell, f]
+        slope[f, j] = cells.n_items[cell, f]
         constant[f, j] = 0.0
         linear[f, j] = prior_weight * cells.origin[cell, f]
         quadratic[f, j] = pairs[at + own * n_local + own, f]
@@ -132,7 +129,7 @@ def fill_term(
         row = precision[cells.type[first + u]]
         for f in range(precision.shape[1]):
             within = prior_weight * cells.origin[first + u, f] + row[f] * pairs[at + u * n_local + u, f]
-            base[f, j] += row[f] * cells.count[first + u, f]
+            base[f, j] += row[f] * cells.n_items[first + u, f]
             linear[f, j] += row[f] * pairs[at + own * n_local + u, f]
             constant[f, j] += row[f] * within
         for v in range(u):
@@ -156,9 +153,7 @@ def choose_grid_row(
 
 
 @kernel
-def resample_precisions_by_distance(
-    rng: np.random.Generator, items: DistanceItems, state: State
-) -> Floats:
+def resample_precisions_by_distance(rng: np.random.Generator, items: DistanceItems, state: State) -> Floats:
     """Update every used type's precisions, one after another; rows of empty slots are left as they are."""
     cells = gather_cells(items, state)
     precision = state.precision.copy()
@@ -174,7 +169,7 @@ def resample_precisions_by_distance(
         count[:] = 0.0
         for k in range(first, end):
             fill_term(terms, k - first, cells, by_type.item[k], precision, 1.0 / state.mean_variance)
-            count += cells.count[by_type.item[k]]
+            count += cells.n_items[by_type.item[k]]
         if state.grid.shape[0] > 0:
             precision[kind] = state.grid[choose_grid_row(rng, state, terms, count, grid_log)]
         else:
@@ -197,7 +192,7 @@ def resample_mean_variance_by_distance(
     everywhere = np.ones(items.slot_start.shape[0], np.bool_)
     within = cluster_scatters(items, state, weight, 0.0, everywhere)
     to_origin = origin_sums(items, state, weight)
-    used = np.flatnonzero(within.count)
+    used = np.flatnonzero(within.size)
     n_features = items.observed.shape[1]
     terms = make_terms(1, used.shape[0] * n_features)
     for j in range(used.shape[0]):

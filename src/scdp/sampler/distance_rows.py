@@ -34,12 +34,12 @@ class Members(NamedTuple):
 class Scatters(NamedTuple):
     """Per cluster slot: number of items, and per feature the sum of weights and the scatter Z."""
 
-    count: Integers
+    size: Integers
     weight: Floats
     scatter: Floats
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic  # type: ignore[untyped-decorator]
 def add_products(
     typing_context: Any, target: Any, at: Any, weight: Any, weight_at: Any, values: Any, values_at: Any
 ) -> Any:
@@ -162,7 +162,7 @@ def add_to_scatter(
     prior_weight: float, sign: int,
 ) -> None:  # fmt: skip
     """Add (sign 1) or take away (-1) item i with precisions `row`; sums[at] holds S over the others there."""
-    scatters.count[slot] += sign
+    scatters.size[slot] += sign
     for f in range(row.shape[0]):
         w = sign * items.observed[i, f] * row[f]
         scatters.weight[slot, f] += w

@@ -27,7 +27,13 @@ BOTH = 2
 
 @kernel
 def log_join(
-    scatters: Scatters, side: int, sums: Floats, items: DistanceItems, i: int, row: Floats, prior_weight: float
+    scatters: Scatters,
+    side: int,
+    sums: Floats,
+    items: DistanceItems,
+    i: int,
+    row: Floats,
+    prior_weight: float,
 ) -> tuple[float, int]:
     """Log of count times predictive of item i at a side, up to a constant of both sides; negative gaps met."""
     total = 0.0
@@ -39,13 +45,13 @@ def log_join(
             share = row[f] / (row[f] + a)
             far = sums[0, f] + prior_weight * items.origin[i, f]
             gap = far - scatters.scatter[side, f] / a
-            negative += gap < -ROUNDING * far
+            negative += gap < -ROUNDING * (1.0 + far)
             total -= share * max(gap, items.floor)
             product *= share * a
             if not 1e-100 < product < 1e100:
                 total += np.log(product)
                 product = 1.0
-    return np.log(scatters.count[side]) + 0.5 * (total + np.log(product)), negative
+    return np.log(scatters.size[side]) + 0.5 * (total + np.log(product)), negative
 
 
 @kernel
@@ -55,12 +61,18 @@ def log_evidence(scatters: Scatters, side: int, prior_weight: float) -> float:
     for f in range(scatters.weight.shape[1]):
         a = prior_weight + scatters.weight[side, f]
         total -= scatters.scatter[side, f] / a + np.log(a / prior_weight)
-    return lgamma(scatters.count[side]) + 0.5 * total
+    return lgamma(scatters.size[side]) + 0.5 * total
 
 
 @kernel
 def seat_at(
-    scatters: Scatters, side: int, at_side: Floats, at_other: Floats, items: DistanceItems, state: State, i: int
+    scatters: Scatters,
+    side: int,
+    at_side: Floats,
+    at_other: Floats,
+    items: DistanceItems,
+    state: State,
+    i: int,
 ) -> None:
     """Add item i to a side and to both together, given its sums over those already seated at each."""
     row = state.precision[state.type[i]]
@@ -170,8 +182,8 @@ def split_merge_by_distance(
         # Either way the first item and its side move: into a new cluster, or in with the second item.
         start = items.slot_start[items.restaurant[first]]
         target = lowest_empty(counts, start) if together else cluster[second]
-        counts[cluster[first]] -= scatters.count[OPENED]
-        counts[target] += scatters.count[OPENED]
+        counts[cluster[first]] -= scatters.size[OPENED]
+        counts[target] += scatters.size[OPENED]
         cluster[first] = target
         for m in range(members.shape[0]):
             if sides[m] == OPENED:

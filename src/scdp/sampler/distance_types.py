@@ -12,9 +12,8 @@ import numpy as np
 from scdp.compile import kernel
 from scdp.sampler.arithmetic import choose, log_table, lowest_empty, slot_counts
 from scdp.sampler.distance_clusters import ROUNDING
-from scdp.sampler.distance_items import DistanceItems
+from scdp.sampler.distance_items import LANES, DistanceItems
 from scdp.sampler.distance_rows import (
-    LANES,
     TURNS,
     add_products,
     list_members,
@@ -25,8 +24,6 @@ from scdp.sampler.distance_rows import (
 from scdp.sampler.items import Floats, Integers
 from scdp.sampler.state import State
 from scdp.sampler.types import SMALLEST
-
-N_AUXILIARY = 8
 
 
 @kernel
@@ -42,7 +39,13 @@ def draw_prior_row(rng: np.random.Generator, state: State, grid_log: Floats, row
 
 @kernel
 def add_log_type_densities(
-    log_weight: Floats, product: Floats, n: int, by_feature: Floats, base: Floats, gap: Floats, observed: Floats
+    log_weight: Floats,
+    product: Floats,
+    n: int,
+    by_feature: Floats,
+    base: Floats,
+    gap: Floats,
+    observed: Floats,
 ) -> None:
     """Add to n log weights that of an item under precision column c, up to a constant of all columns."""
     for c in range(n):
@@ -114,7 +117,7 @@ def resample_types_by_distance(
                 base[f] -= weight[seat, f]
                 form[f] -= weight[seat, f] * far
                 gap[f] = far - form[f] / base[f]
-                negative += observed[f] > 0 and gap[f] < -ROUNDING * far
+                negative += observed[f] > 0 and gap[f] < -ROUNDING * (1.0 + far)
                 gap[f] = max(gap[f], items.floor)
             counts[own] -= 1
             if counts[own] == 0:
@@ -125,7 +128,8 @@ def resample_types_by_distance(
                 log_weight[n_auxiliary + kind] = logs[counts[kind]]
             add_log_type_densities(log_weight, product, n_auxiliary + high, columns, base, gap, observed)
             chosen = choose(rng, log_weight, n_auxiliary + high) - n_auxiliary
-            if chosen < 0:
+            opened = chosen < 0
+            if opened:
                 auxiliary, chosen = chosen + n_auxiliary, lowest_empty(counts, 0)
                 columns[:, n_auxiliary + chosen] = columns[:, auxiliary]
                 draw_prior_row(rng, state, grid_log, row)
@@ -141,7 +145,8 @@ def resample_types_by_distance(
                 form[f] += w * (sums[k - first, f] + prior_weight * items.origin[i, f])
                 change[f] = w - weight[seat, f]
                 weight[seat, f] = w
-            if chosen != own:
+            # A new type may take the slot that the item's own left empty: its precisions are new all the same.
+            if opened or chosen != own:
                 moved += 1
                 for other in range(first, end):
                     entry = items.row_start[i] + items.place[members.item[other]]

@@ -7,13 +7,26 @@ slots, its known clusters first; a new cluster always takes the lowest empty slo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+class Seated(Protocol):
+    """What items by points and by distances have in common."""
+
+    @property
+    def restaurant(self) -> Integers: ...
+    @property
+    def hidden(self) -> Integers: ...
+    @property
+    def slot_start(self) -> Integers: ...
+    @property
+    def slot_end(self) -> Integers: ...
 
 
 class Items(NamedTuple):

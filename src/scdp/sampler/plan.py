@@ -37,3 +37,4 @@ class Info(NamedTuple):
     moved_types: int
     opened_clusters: int = 0
     improper_means: int = 0
+    negative_norms: int = 0

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp.compile import kernel
+from scdp.sampler.arithmetic import sum_of_logs
 from scdp.sampler.items import Floats, Integers
 from scdp.sampler.state import State
 
@@ -73,35 +74,63 @@ def log_grid_normalizer(state: State, gaps: Floats) -> float:
 
 
 @kernel
-def log_coupling(
-    state: State, base: Spread, mean: Floats, change: int, n_types: int, precision_sum: Floats, reading: int
+def fill_factors(
+    factor: Floats,
+    base: Spread,
+    mean: Floats,
+    change: int,
+    rate: float,
+    prior_rate: Floats,
+    precision_sum: Floats,
 ) -> float:
+    """Per feature 1 + rate S_f / prior_rate into `factor`; returns -rate sum_f T_f S_f."""
+    n = base.n + change
+    total, square = base.total, base.square
+    result = 0.0
+    for f in range(mean.shape[0]):
+        sum_of_means = total[f] + change * mean[f]
+        gap = n * (square[f] + change * mean[f] * mean[f]) - sum_of_means * sum_of_means
+        gap = gap if gap > 0.0 else 0.0
+        result -= precision_sum[f] * gap
+        factor[0, f] = 1.0 + rate * gap / prior_rate[f]
+    return rate * result
+
+
+@kernel
+def add_log_couplings(
+    log_weight: Floats, start: int, state: State, base: Spread, rows: Floats, n_types: int, precision_sum: Floats,
+    reading: int, factor: Floats,
+) -> None:  # fmt: skip
+    """Add to log_weight[start:] the log coupling of the means in `base` with each of `rows` added in turn."""
+    for a in range(rows.shape[0]):
+        coupling = log_coupling(state, base, rows[a], 1, n_types, precision_sum, reading, factor)
+        log_weight[start + a] += coupling
+
+
+@kernel
+def log_coupling(
+    state: State, base: Spread, mean: Floats, change: int, n_types: int, precision_sum: Floats, reading: int,
+    factor: Floats,
+) -> float:  # fmt: skip
     """Log of the coupling for the means in `base` with `mean` added (change 1), taken away (-1) or ignored (0).
 
-    The published reading's powers of G0 are not in it: see `log_order_term`.
+    `factor` is scratch of one row. The published reading's powers of G0 are not in it: they follow the ranks.
     """
     n = base.n + change
     rate = state.separation_rate * pair_scale(n, reading)
-    gridded = state.grid.shape[0] > 0
-    gaps = np.empty(mean.shape[0] if gridded else 0)
-    result = 0.0
-    product = 1.0
-    for f in range(mean.shape[0]):
-        total = base.total[f] + change * mean[f]
-        gap = max(n * (base.square[f] + change * mean[f] * mean[f]) - total * total, 0.0)
-        result -= rate * precision_sum[f] * gap
-        if gridded:
-            gaps[f] = gap * pair_scale(n, reading)
-        elif reading != PUBLISHED:
-            # one logarithm for as many features as share a shape and fit into a product
-            product *= 1.0 + rate * gap / state.rate[f]
-            last = f + 1 == mean.shape[0]
-            if last or state.shape[f + 1] != state.shape[f] or product > 1e150:
-                result += n_types * state.shape[f] * np.log(product)
-                product = 1.0
+    result = fill_factors(factor, base, mean, change, rate, state.rate, precision_sum)
     if reading == PUBLISHED:
         return result + 0.5 * n_types * n * (n - 1) * np.log(state.separation_rate)
-    return result - n_types * log_grid_normalizer(state, gaps) if gridded else result
+    if state.grid.shape[0] > 0:
+        gaps = (factor[0] - 1.0) * state.rate / state.separation_rate
+        return result - n_types * log_grid_normalizer(state, gaps)
+    # One shape for all features lets the logarithms be taken of products (see SCDP-2 for shapes that differ).
+    varies = False
+    for f in range(1, mean.shape[0]):
+        varies |= state.shape[f] != state.shape[0]
+    if varies:
+        return result + n_types * (state.shape * np.log(factor[0])).sum()
+    return result + n_types * state.shape[0] * sum_of_logs(factor, 0)
 
 
 @kernel
@@ -116,15 +145,6 @@ def log_mean_prior(state: State, mean: Floats) -> float:
     for f in range(mean.shape[0]):
         square += mean[f] * mean[f]
     return -0.5 * (mean.shape[0] * (LOG_2PI + np.log(state.mean_variance)) + square / state.mean_variance)
-
-
-@kernel
-def log_order_term(ranked: Floats, n: int, n_types: int) -> float:
-    """The published powers of G0: `ranked` holds log G0 of each mean, clusters by decreasing size."""
-    total = 0.0
-    for j in range(n):
-        total += (2.0 * j - n) * ranked[j]
-    return n_types * total
 
 
 @kernel

@@ -15,14 +15,14 @@ import numpy as np
 
 from scdp.compile import kernel
 from scdp.sampler.arithmetic import Sums, add_item, clear_sums, empty_sums, lowest_empty, slot_counts
-from scdp.sampler.items import Floats, Integers, Items
+from scdp.sampler.items import Floats, Integers, Items, Seated
 from scdp.sampler.state import State
 
 OPENED, KEPT = 0, 1
 
 
 @kernel
-def draw_pair(rng: np.random.Generator, items: Items) -> tuple[int, int]:
+def draw_pair(rng: np.random.Generator, items: Seated) -> tuple[int, int]:
     """Two different hidden items of one restaurant, or -1 for the second where there is no other."""
     hidden = items.hidden
     first = hidden[int(rng.random() * hidden.shape[0])]
@@ -70,7 +70,7 @@ def log_evidence(sums: Sums, side: int, prior_weight: float) -> float:
 
 @kernel
 def movable_members(
-    rng: np.random.Generator, items: Items, cluster: Integers, first: int, second: int
+    rng: np.random.Generator, items: Seated, cluster: Integers, first: int, second: int
 ) -> Integers:
     """The other hidden items of the two clusters, in random order."""
     members = np.empty(items.hidden.shape[0], np.int64)

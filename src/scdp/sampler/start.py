@@ -1,4 +1,4 @@
-"""Where chains start: one cluster, all singletons, k-means, or a partition that is given."""
+"""Where chains start: one cluster, all singletons, k-means (on distances: k-medoids), or a partition that is given."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.model.priors import PrecisionGrid, Priors
-from scdp.sampler.items import Floats, Integers, Items, Seating
+from scdp.sampler.distance_items import AnyItems, AnySeating, DistanceItems
+from scdp.sampler.distance_start import medoid_labels
+from scdp.sampler.items import Floats, Integers
 from scdp.sampler.state import State
 
 STARTS = ("kmeans", "singletons", "one")
@@ -19,7 +21,7 @@ def start_of_chain(init: str, chain: int) -> str:
 
 def initial_state(
     rng: np.random.Generator,
-    seating: Seating,
+    seating: AnySeating,
     init: str | Integers,
     priors: Priors,
     *,
@@ -66,7 +68,7 @@ def precision_start(priors: Priors, n_features: int) -> dict[str, Floats]:
 
 
 def part_labels(
-    rng: np.random.Generator, items: Items, members: NDArray[np.int64], init: str
+    rng: np.random.Generator, items: AnyItems, members: NDArray[np.int64], init: str
 ) -> NDArray[np.int64]:
     """Starting labels for the hidden items of one restaurant."""
     n = len(members)
@@ -75,7 +77,10 @@ def part_labels(
     if init == "singletons":
         return np.arange(n)
     if init == "kmeans":
-        return kmeans_labels(rng, items.points[members], max(1, round(np.sqrt(n / 2))))
+        k = max(1, round(np.sqrt(n / 2)))
+        if isinstance(items, DistanceItems):
+            return medoid_labels(rng, items, members, k)
+        return kmeans_labels(rng, items.points[members], k)
     raise ValueError(f"init must be 'mixed', 'one', 'singletons', 'kmeans' or an array, not {init!r}")
 
 

@@ -12,6 +12,8 @@ from scdp.sampler.arithmetic import n_distinct
 from scdp.sampler.clusters import resample_clusters
 from scdp.sampler.concentration import log_symmetric_polynomials, resample_concentration
 from scdp.sampler.conditioned_sweep import conditioned_sweep
+from scdp.sampler.distance_items import AnyItems, DistanceItems
+from scdp.sampler.distance_sweep import distance_sweep
 from scdp.sampler.items import Floats, Integers, Items
 from scdp.sampler.means import draw_mean_variance, draw_means, separation_prior
 from scdp.sampler.paper import resample_clusters_given_means
@@ -30,23 +32,25 @@ class Constants(NamedTuple):
     log_symmetric_all: Floats
 
 
-def constants_of(items: Items) -> Constants:
+def constants_of(items: AnyItems) -> Constants:
     sizes = items.sizes
-    whole = np.array([len(items.points)], dtype=np.int64)
+    whole = np.array([len(items.restaurant)], dtype=np.int64)
     return Constants(sizes, log_symmetric_polynomials(sizes), whole, log_symmetric_polynomials(whole))
 
 
 def sweep(
-    rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors, constants: Constants
+    rng: np.random.Generator, state: State, items: AnyItems, plan: Plan, priors: Priors, constants: Constants
 ) -> tuple[State, Info]:
     """One full update of the state under the plan."""
-    state, info = step_of(plan)(rng, state, items, plan, priors)
+    state, info = step_of(plan, items)(rng, state, items, plan, priors)
     if plan.learn_concentrations:
         state = update_concentrations(rng, state, priors, constants)
     return state, info
 
 
-def step_of(plan: Plan) -> Callable[..., tuple[State, Info]]:
+def step_of(plan: Plan, items: AnyItems) -> Callable[..., tuple[State, Info]]:
+    if isinstance(items, DistanceItems):
+        return distance_sweep
     if plan.conditioning is not None:
         return conditioned_sweep
     return collapsed_sweep if plan.scheme == "collapsed" else paper_sweep

@@ -1,0 +1,163 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from scdp.cli import main
+from scdp.errors import InputError, MissingExtraError
+from scdp.experiments import curves, figures, origin, page, pictures
+from scdp.experiments.output import write_results
+from scdp.experiments.parts import Parts
+from scdp.experiments.settings import Settings
+from scdp.experiments.tasks import TASKS
+from test_experiments import part
+
+PNG = b"\x89PNG"
+SETTINGS = Settings(quick=True)
+TYPES = {
+    "features": ["title", "year"],
+    "share": [0.9, 0.096, 0.004],
+    "precision": [[10.0, 0.1], [1.0, 5.0], [1.0, 1.0]],
+    "examples": [["A <b>title</b> | 1999", "x" * 400], ["only one"], []],
+}
+IMAGES = {
+    **TYPES,
+    "features": [f"pixel {place}" for place in range(4)],
+    "precision": [[1.0, 2.0, 3.0, 4.0]] * 3,
+}
+
+
+@pytest.fixture
+def fits():
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    return [
+        curves.fit_priors(TASKS[name].title, np.array([9, 4, 1, 1, 1]), rng)
+        for name in ("digits", "identity")
+    ]
+
+
+@pytest.fixture
+def parts():
+    return [
+        part(types=IMAGES),
+        part(system="fine", draws=None, chains=None, sweeps=None, sweep_seconds=None),
+        part(task="references", types=TYPES, note="a note & more"),
+        part(task="references", system="scdp2", f=0.2, types=TYPES),
+    ]
+
+
+def test_a_run_leaves_a_page_with_its_pictures_inside(parts, fits, tmp_path):
+    written = write_results(parts, SETTINGS, tmp_path, fits, ["digits Binary failed (ValueError: no)"])
+    assert [path.name for path in written] == ["results.json", "results.md", "results.html"]
+    text, html = written[1].read_text(), written[2].read_text()
+    pictured = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert pictured == ["figure1.png", "types-digits.png", "types-references.png"]
+    assert all((tmp_path / "figures" / name).read_bytes().startswith(PNG) for name in pictured)
+    assert html.count("data:image/png;base64,") == 3
+    assert "(figures/figure1.png)" in text
+    assert "a note &amp; more" in html
+    assert "digits Binary failed (ValueError: no)." in text
+    assert len(json.loads((tmp_path / "figure1.json").read_text())) == 2
+
+
+def test_the_types_are_those_of_the_best_model_and_rare_ones_are_counted(parts, tmp_path):
+    blocks = figures.types_chapter(parts, tmp_path)
+    text = [block.caption for block in blocks if hasattr(block, "caption")]
+    assert "types of SCDP-1" in text[1]
+    assert "not shown: 1." in text[1]
+    table = blocks[-1]
+    assert [row[:2] for row in table.rows] == [("1", "90.0%"), ("2", "9.6%")]
+    assert len(table.rows[0][3]) == figures.LONGEST_EXAMPLE
+    assert table.rows[1][3] == ""
+
+
+def test_pictures_are_the_same_for_the_same_numbers(fits):
+    assert pictures.clusters_by_items(fits) == pictures.clusters_by_items(fits)
+
+
+def test_without_matplotlib_numbers_are_still_written(parts, fits, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    write_results(parts, SETTINGS, tmp_path, fits)
+    assert "A picture is left out: a picture needs matplotlib" in (tmp_path / "results.md").read_text()
+    assert (tmp_path / "figure1.json").exists()
+    with pytest.raises(MissingExtraError, match=r"scdp\[plots\]"):
+        pictures.require_matplotlib()
+
+
+def test_figure1_alone(data_or_skip, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCDP_OFFLINE", "1")
+    with data_or_skip():
+        figures.fit_tasks(SETTINGS)
+    result = CliRunner().invoke(main, ["reproduce", "figure1", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.stderr
+    found = {each["data"]: each for each in json.loads((tmp_path / "figure1.json").read_text())}
+    assert found["Digits"]["clusters"] == 10
+    assert found["Identity uncertainty"]["winner"] == "Pitman-Yor"
+    assert json.loads((tmp_path / "results.json").read_text()) == []
+    assert "data:image/png" in (tmp_path / "results.html").read_text()
+
+
+def test_the_page_of_the_docs_says_where_its_numbers_come_from(parts, fits, tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "fit_tasks", lambda settings: fits)
+    run = Parts(tmp_path / "run", SETTINGS, resume=False)
+    run.write({**parts[0], "origin": "commit abc"}, "digits", "scdp1", 0)
+    run.write({**parts[1], "origin": "commit def-dirty"}, "digits", "fine", 0)
+    text = page.write_page(tmp_path / "run", tmp_path / "docs").read_text()
+    assert "commit abc, commit def-dirty" in text
+    assert (tmp_path / "docs" / "figures" / "figure1.png").exists()
+
+
+def test_the_page_needs_a_run(tmp_path, capsys):
+    with pytest.raises(InputError, match="holds no run; make one with"):
+        page.write_page(tmp_path, tmp_path / "docs")
+    assert page.main([str(tmp_path), str(tmp_path / "docs")]) == 2
+    assert page.main([]) == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_the_origin_is_a_commit_or_a_version(monkeypatch):
+    assert origin.code_origin().startswith(("commit ", "version "))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert origin.code_origin.__wrapped__().startswith("version ")
+
+
+@pytest.fixture
+def browser():
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        assert not os.environ.get("SCDP_REQUIRE_BROWSER"), "no browser on this machine"
+        pytest.skip("no browser on this machine")
+    return found
+
+
+def open_in(browser, html, tmp_path):
+    """What the console said, and the picture of the page."""
+    picture = tmp_path / "page.png"
+    command = [
+        browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+        f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1300,1600", "--enable-logging=stderr",
+        f"--screenshot={picture}", html.as_uri(),
+    ]  # fmt: skip
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stderr
+    return [line for line in told.splitlines() if ":CONSOLE" in line], picture.read_bytes()
+
+
+def test_the_page_opens_offline_without_a_word_in_the_console(browser, parts, fits, tmp_path):
+    html = write_results(parts, SETTINGS, tmp_path, fits)[2]
+    console, picture = open_in(browser, html, tmp_path)
+    assert console == []
+    assert picture.startswith(PNG)
+    assert len(picture) > 20_000
+
+
+def test_the_browser_would_tell_of_a_request(browser, parts, fits, tmp_path):
+    html = write_results(parts, SETTINGS, tmp_path, fits)[2]
+    html.write_text(html.read_text().replace("<body>", '<body><img src="http://127.0.0.1:9/a.png">'))
+    console, _ = open_in(browser, html, tmp_path)
+    assert any("Content Security Policy" in line for line in console)
