@@ -193,6 +193,32 @@ MUTANTS = [
         "            rate[f] = 0.5 * gap / spread\n    return rate, shape",
         "check_separation_prior",
     ),
+    Mutant(
+        "SCDP-3: the current mean is not among the candidates", "sampler/conditioned.py",
+        "draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)",
+        "draw_auxiliary(rng, items, state, 0, openings, False, options, 0, grid_log)",
+        "check_conditioned", ("means", "normalized", "2"),
+    ),
+    Mutant(
+        "SCDP-3: a mean only this item used is lost (M + 1 rule)", "sampler/conditioned.py",
+        "auxiliary, 1 if keep_first else 0, grid_log", "auxiliary, 0, grid_log",
+        "check_conditioned", ("clusters", "normalized", "2"),
+    ),
+    Mutant(
+        "SCDP-3: a type only this item used is lost (M + 1 rule)", "sampler/auxiliary_types.py",
+        "for a in range(kept, n_auxiliary):", "for a in range(n_auxiliary):",
+        "check_conditioned", ("types by auxiliary", "normalized", "2"),
+    ),
+    Mutant(
+        "SCDP-3: clusters ordered by increasing size", "sampler/ranks.py",
+        "before = ranks.size[slot] > size or", "before = ranks.size[slot] < size or",
+        "check_conditioned", ("clusters", "published", "2"),
+    ),
+    Mutant(
+        "SCDP-3: pair term counted twice", "sampler/separation.py",
+        "gap = gap if gap > 0.0 else 0.0", "gap = 2.0 * gap if gap > 0.0 else 0.0",
+        "check_conditioned", ("clusters", "normalized", "2"),
+    ),
 ]  # fmt: skip
 
 

@@ -103,16 +103,16 @@ def learned(model: baselines.Baseline) -> dict[str, Any]:
 def line(row: dict[str, Any]) -> str:
     scores = " ".join(f"{name.upper()} {row['metrics'][name]:.3f}" for name in ("p", "r", "f", "vi"))
     clusters = f"{row['clusters']:4} clusters of {row['gold_clusters']}"
-    return f"{row['task']:12} {row['system']:14} {scores} {clusters}  {row['seconds']:.0f} s, cpu {row['cpu_seconds']:.0f} s"
+    taken = f"{row['seconds']:.0f} s, cpu {row['cpu_seconds']:.0f} s"
+    return f"{row['task']:12} {row['system']:14} {scores} {clusters}  {taken}"
 
 
 def summarize_digits(rows: list[dict[str, Any]]) -> None:
     for system in dict.fromkeys(row["system"] for row in rows):
         scores = [r["metrics"]["f"] for r in rows if r["system"] == system and r["task"].startswith("digits")]
         if len(scores) > 1:
-            print(
-                f"digits, {len(scores)} seeds: {system} F mean {np.mean(scores):.3f}, {min(scores):.3f} to {max(scores):.3f}"
-            )
+            spread = f"{min(scores):.3f} to {max(scores):.3f}"
+            print(f"digits, {len(scores)} seeds: {system} F mean {np.mean(scores):.3f}, {spread}")
 
 
 if __name__ == "__main__":

@@ -354,3 +354,11 @@ def check_separation_prior() -> PValues:
     used = np.array([0, 1, 3, 4, 6])
     fast, slow = means.separation_prior(drawn, used), plain.separation_prior(drawn, used)
     return {"equal to the twin": float(np.allclose(fast[0], slow[0]) and np.allclose(fast[1], slow[1]))}
+
+
+def check_conditioned(kernel: str, reading: str, n_auxiliary: str) -> PValues:
+    """SCDP-3's kernels, means and precisions on grids (conditioned_gold.py)."""
+    import conditioned_gold
+
+    p = conditioned_gold.check(kernel, reading, n_auxiliary=int(n_auxiliary))
+    return {f"{kernel}, {reading}, M = {n_auxiliary}": p}

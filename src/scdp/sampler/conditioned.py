@@ -335,31 +335,27 @@ def resample_means_from_candidates(
 ) -> tuple[Floats, int]:
     """The paper's move: the current mean and draws from the prior, one of them chosen by its posterior weight.
 
-    With a grid of means every row is a candidate, which is Gibbs. Returns the means and how many changed.
+    Returns the means and how many changed.
     """
     means = state.means.copy()
     ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
     spread = spread_of(means, np.flatnonzero(ranks.size))
     precision_sum, n_types = used_precision_sum(state)
     n = ranks.n[0]
-    gridded = state.mean_grid.shape[0] > 0
-    n_options = state.mean_grid.shape[0] if gridded else n_candidates + 1
+    n_options = n_candidates + 1
     options = np.empty((n_options, means.shape[1]))
     log_weight = np.empty(n_options)
     factor = np.empty((1, means.shape[1]))
+    grid_log = np.empty(state.mean_grid.shape[0])
+    openings = openings_of(state)
     changed = 0
     for j in range(n):
         slot = ranks.order[j]
         options[0] = means[slot]
-        for a in range(n_options):
-            if gridded:
-                options[a] = state.mean_grid[a]
-            elif a > 0:
-                for f in range(means.shape[1]):
-                    options[a, f] = rng.standard_normal() * np.sqrt(state.mean_variance)
+        draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)
         base = change_spread(spread, means[slot], -1)
         for a in range(n_options):
-            log_weight[a] = state.mean_grid_log_weight[a] if gridded else 0.0
+            log_weight[a] = 0.0
             if reading == PUBLISHED:
                 log_weight[a] += n_types * (2.0 * j - n) * log_mean_prior(state, options[a])
             for i in range(state.cluster.shape[0]):

@@ -122,7 +122,9 @@ def resample_clusters_conditioned(
         empty = first_empty(others, start)
         for mean in auxiliary:
             opened = seated(state, i, empty, mean)
-            proposal = log_posterior_of_mean(items, state, i, mean) if informed else log_mean_prior(state, mean)
+            proposal = (
+                log_posterior_of_mean(items, state, i, mean) if informed else log_mean_prior(state, mean)
+            )
             weights.append(log_target(items, opened, reading) - proposal - np.log(n_auxiliary))
         pick = choose(rng, weights)
         if pick < len(candidates):
@@ -199,19 +201,16 @@ def resample_means_from_candidates(
 ) -> tuple[Floats, int]:
     changed = 0
     for slot in clusters_by_size(state.cluster):
-        if len(state.mean_grid):
-            options = list(state.mean_grid)
-        else:
-            deviation = np.sqrt(state.mean_variance)
-            drawn = [rng.standard_normal(items.n_features) * deviation for _ in range(n_candidates)]
-            options = [state.means[slot], *drawn]
+        drawn = [draw_auxiliary(rng, items, state, 0, informed=False) for _ in range(n_candidates)]
+        options = [state.means[slot], *drawn]
         weights = []
         for option in options:
             means = state.means.copy()
             means[slot] = option
-            weights.append(log_target(items, state._replace(means=means), reading))
-            if not len(state.mean_grid):  # candidates come from the prior, so it does not weigh twice
-                weights[-1] -= log_mean_prior(state, option)
+            # candidates come from the prior, so it does not weigh twice
+            weights.append(
+                log_target(items, state._replace(means=means), reading) - log_mean_prior(state, option)
+            )
         picked = options[choose(rng, weights)]
         changed += int((picked != state.means[slot]).any())
         means = state.means.copy()
