@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench gold mutants clean
+.PHONY: demo test check format bench gold mutants results clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -36,12 +36,17 @@ format: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.sampler_speed
+	@$(BIN)/python -m benchmarks.comparisons_speed
 
 gold: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.gold
 
 mutants: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.mutants
+
+results: .venv/dev.stamp
+	@$(BIN)/scdp reproduce all --out results --resume
+	@$(BIN)/python -m scdp.experiments.page results docs
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache

@@ -202,12 +202,12 @@ MUTANTS = [
     Mutant(
         "SCDP-3: a mean only this item used is lost (M + 1 rule)", "sampler/conditioned.py",
         "auxiliary, 1 if keep_first else 0, grid_log", "auxiliary, 0, grid_log",
-        "check_conditioned", ("clusters", "normalized", "2"),
+        "check_conditioned", ("clusters from the prior", "normalized", "2", "160000"),
     ),
     Mutant(
         "SCDP-3: a type only this item used is lost (M + 1 rule)", "sampler/auxiliary_types.py",
         "for a in range(kept, n_auxiliary):", "for a in range(n_auxiliary):",
-        "check_conditioned", ("types by auxiliary", "normalized", "2"),
+        "check_conditioned", ("types by auxiliary", "normalized", "2", "160000"),
     ),
     Mutant(
         "SCDP-3: clusters ordered by increasing size", "sampler/ranks.py",

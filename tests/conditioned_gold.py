@@ -146,12 +146,14 @@ def step(name: str, reading: str, n_auxiliary: int):
     return kernels[name]
 
 
-def check(name: str, reading: str, layout: str = "all hidden", n_auxiliary: int = 2) -> float:
+def check(
+    name: str, reading: str, layout: str = "all hidden", n_auxiliary: int = 2, n_starts: int = STARTS
+) -> float:
     """The smallest p-value of one kernel over both marginals, times two (Bonferroni)."""
     items, states, probability = problem(layout, reading)
     rng = stream(f"{name} {reading} {layout} {n_auxiliary}")
     kernel = step(name, reading, n_auxiliary)
-    starts = rng.choice(len(states), size=STARTS, p=probability)
+    starts = rng.choice(len(states), size=n_starts, p=probability)
     after = codes([kernel(rng, items, states[s]) for s in starts])
     cells = codes(states)
     return 2 * min(chi_square(a, c, probability) for a, c in zip(after, cells, strict=True))

@@ -356,9 +356,9 @@ def check_separation_prior() -> PValues:
     return {"equal to the twin": float(np.allclose(fast[0], slow[0]) and np.allclose(fast[1], slow[1]))}
 
 
-def check_conditioned(kernel: str, reading: str, n_auxiliary: str) -> PValues:
+def check_conditioned(kernel: str, reading: str, n_auxiliary: str, n_starts: str = "40000") -> PValues:
     """SCDP-3's kernels, means and precisions on grids (conditioned_gold.py)."""
     import conditioned_gold
 
-    p = conditioned_gold.check(kernel, reading, n_auxiliary=int(n_auxiliary))
+    p = conditioned_gold.check(kernel, reading, n_auxiliary=int(n_auxiliary), n_starts=int(n_starts))
     return {f"{kernel}, {reading}, M = {n_auxiliary}": p}

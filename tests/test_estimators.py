@@ -31,13 +31,13 @@ def quick(**parameters) -> SCDP:
     return SCDP(**({"n_chains": 2, "n_sweeps": 80, "random_state": 0} | parameters))
 
 
-@pytest.mark.parametrize("model", ["cdp", "scdp1", "scdp2"])
+@pytest.mark.parametrize("model", ["cdp", "scdp2", "scdp3"])
 def test_scikit_learn_conventions(model: str):
     reason = "predict partitions the new rows jointly, so a subset may be partitioned differently"
     expected = {"check_methods_subset_invariance": reason}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_estimator(quick(model=model, n_sweeps=30), expected_failed_checks=expected)
+        check_estimator(quick(model=model, conditioning="mean", n_sweeps=30), expected_failed_checks=expected)
 
 
 @pytest.mark.parametrize("scheme", ["collapsed", "paper"])
@@ -191,3 +191,30 @@ def test_wrong_labels_and_groups_are_named():
         quick().fit(X, groups=[0, 1])
     with pytest.raises(InputError, match="only one of fit and predict"):
         quick().fit(X).predict(X, groups=np.zeros(10))
+
+
+@pytest.mark.parametrize("conditioning", ["normalized", "mean"])
+@pytest.mark.parametrize("scheme", ["collapsed", "paper"])
+def test_scdp3_finds_clusters_and_reports_its_rate(conditioning: str, scheme: str):
+    X, truth = blobs()
+    y = np.where(truth < 3, truth, -1)
+    fitted = quick(model="scdp3", conditioning=conditioning, scheme=scheme, rate="learn", n_sweeps=200).fit(
+        X, y
+    )
+    assert (fitted.posterior_.traces["separation_rate"] > 0).all()
+    if conditioning == "mean" and scheme == "collapsed":
+        assert metrics.f_score(fitted.labels_[y < 0], truth[y < 0]) > 0.9
+
+
+def test_scdp3_as_published_is_found_to_be_improper():
+    X, truth = blobs(n=60)
+    with pytest.warns(ConvergenceWarning, match="not a proper distribution"):
+        quick(model="scdp3", conditioning="published", n_sweeps=20).fit(X, np.where(truth < 3, truth, -1))
+
+
+def test_scdp3_says_when_no_cluster_was_ever_opened():
+    X, truth = blobs(n=200, n_clusters=20)
+    with pytest.warns(ConvergenceWarning, match="Not one new cluster"):
+        quick(model="scdp3", conditioning="normalized", init="one", rate=5.0).fit(
+            X, np.where(truth < 16, truth, -1)
+        )

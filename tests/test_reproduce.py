@@ -136,3 +136,24 @@ def test_real_digits(data_or_skip, tmp_path, monkeypatch):
     rows = json.loads((tmp_path / "results.json").read_text())
     assert all(row["data"].startswith("USPS") for row in rows)
     assert abs(rows[0]["metrics"]["vi"] - rows[0]["paper"]["vi"]) < 0.15
+
+
+def test_a_system_that_fails_leaves_the_others_and_is_tried_again(no_data, tmp_path, monkeypatch):
+    class Broken:
+        def get_params(self):
+            raise RuntimeError("out of luck")
+
+    arguments = ["digits", "--systems", "coarse,fine", "--quick", "--out", tmp_path / "out"]
+    with monkeypatch.context() as patched:
+        patched.setattr("scdp.baselines.Fine", Broken)
+        result = reproduce(*arguments)
+    assert result.exit_code == 1
+    assert "digits Fine failed (RuntimeError: out of luck)" in result.stderr
+    assert [row["system"] for row in json.loads((tmp_path / "out" / "results.json").read_text())] == [
+        "coarse"
+    ]
+    assert "digits Fine failed" in (tmp_path / "out" / "results.md").read_text()
+    assert reproduce(*arguments, "--resume").exit_code == 0
+    rows = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [row["system"] for row in rows] == ["coarse", "fine"]
+    assert "failed" not in (tmp_path / "out" / "results.md").read_text()

@@ -76,7 +76,7 @@ class SCDP(ClusterMixin, BaseEstimator):
         share_clusters: bool = False,
         scheme: str = "collapsed",
         split_merge: int = 5,
-        conditioning: str = "mean",
+        conditioning: str = "normalized",
         rate: float | str = 1.0,
         n_auxiliary: int = 8,
         init: str | ArrayLike = "mixed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.baselines.folds import held_out_sets
 from scdp.baselines.linear_scores import (
     Codes,
     Sheet,
@@ -17,12 +18,14 @@ from scdp.baselines.linear_scores import (
     square_of,
     sum_features,
 )
-from scdp.baselines.pairs import Compared, PairBaseline, pair_features
+from scdp.baselines.pairs import Compared, PairBaseline, pair_features, within_groups
 from scdp.baselines.progress import Steps
 from scdp.baselines.surface import Labels
+from scdp.metrics import f_score
 from scdp.specs import Spec
 
 CHUNK = 200
+TRIED_C = (1e2, 1e3, 1e4, 1e5)
 
 
 class ClusterSVM(PairBaseline):
@@ -32,14 +35,15 @@ class ClusterSVM(PairBaseline):
     share of wrong pairs, each kind with half the weight (most pairs are apart, and parting all of them would cost
     next to nothing). It adds up over pairs as the score does, so the most violating clustering is a correlation
     clustering too, found approximately; w follows the subgradient with steps 1/t, and the second half of the
-    steps is averaged. phi and documents as in GraphPartition. After `fit`: `weights_`, `objective_` by round.
+    steps is averaged. phi and documents as in GraphPartition. Without `C`, one of 100 to
+    100000 is taken, by the F of a held-out quarter of the clusters. After `fit`: `weights_`, `C_`, `objective_`.
     """
 
     def __init__(
         self,
-        C: float = 100.0,
+        C: float | None = None,
         spec: Spec | None = None,
-        n_rounds: int = 30,
+        n_rounds: int = 40,
         random_state: int = 0,
         verbose: bool = False,
     ) -> None:
@@ -50,23 +54,41 @@ class ClusterSVM(PairBaseline):
         self.verbose = verbose
 
     def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+        tried = TRIED_C if self.C is None else ()
+        steps = Steps("ClusterSVM", self.n_rounds * (len(tried) + 1), self.verbose)
+        self.C_ = self._best_c(items, labels, steps) if self.C is None else self.C
+        self._train(items, labels, self.C_, steps)
+
+    def _best_c(self, items: Compared, labels: Labels, steps: Steps) -> float:
+        """The C with the best F on one held-out quarter of the clusters (or documents)."""
+        rng = np.random.default_rng(self.random_state)
+        held = held_out_sets(labels, items.layout.group, 4, rng)[0]
+        rest = np.setdiff1d(np.arange(len(labels)), held)
+        there = items.take(held)
+        gold = within_groups(there.layout, labels[held])
+        scores = []
+        for c in TRIED_C:
+            self._train(items.take(rest), labels[rest], c, steps)
+            scores.append(f_score(within_groups(there.layout, self._cluster_pairs(there)), gold))
+        return TRIED_C[int(np.argmax(scores))]
+
+    def _train(self, items: Compared, labels: Labels, c: float, steps: Steps) -> None:
         rng = np.random.default_rng(self.random_state)
         table, self.intervals_, codes = prepared(items, labels, rng)
         weights, total, count, step = np.zeros(self.intervals_.shape), np.zeros(self.intervals_.shape), 0, 0
         self.objective_: list[float] = []
-        steps = Steps("ClusterSVM", self.n_rounds, self.verbose)
         for number in range(self.n_rounds):
             documents = sheets(table, labels, CHUNK, rng)
             slacks = []
             for place in rng.permutation(len(documents)):
                 step += 1
                 slope, slack = most_violating(weights, documents[place], codes)
-                weights -= (weights + self.C * slope) / step
+                weights -= (weights + c * slope) / step
                 slacks.append(slack)
                 if number >= self.n_rounds // 2:
                     total, count = total + weights, count + 1
-            self.objective_.append(float((weights**2).sum() / 2 + self.C * np.mean(slacks or [0.0])))
-            steps.done(f"round {number + 1}, objective {self.objective_[-1]:.3f}")
+            self.objective_.append(float((weights**2).sum() / 2 + c * np.mean(slacks or [0.0])))
+            steps.done(f"C = {c:g}, round {number + 1}")
         self.weights_ = total / max(count, 1)
 
     def _cluster_pairs(self, items: Compared) -> Labels:

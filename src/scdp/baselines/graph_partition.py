@@ -29,12 +29,13 @@ class GraphPartition(PairBaseline):
 
     For each training document in turn (whole clusters, about 200 items at a time, where there are none) the best
     clustering is found approximately by `correlation_clustering`, and w moves towards the pairs it wrongly parts
-    and away from those it wrongly joins, by the mean over the document's pairs. The mean of all w is kept.
-    phi says in which interval each feature lies (`linear_scores`). After `fit`: `weights_`, `mistakes_` by round.
+    and away from those it wrongly joins, by the mean over the document's pairs. The mean of w over the second half
+    of the rounds is kept. phi says in which interval each feature lies (`linear_scores`). After `fit`: `weights_`,
+    and `mistakes_`, the share of wrong pairs, by round.
     """
 
     def __init__(
-        self, spec: Spec | None = None, n_rounds: int = 15, random_state: int = 0, verbose: bool = False
+        self, spec: Spec | None = None, n_rounds: int = 40, random_state: int = 0, verbose: bool = False
     ) -> None:
         self.spec = spec
         self.n_rounds = n_rounds
@@ -53,8 +54,8 @@ class GraphPartition(PairBaseline):
             for place in rng.permutation(len(documents)):
                 update, mistakes = perceptron_update(weights, documents[place], codes)
                 weights += update
-                total += weights
-                count += 1
+                if number >= self.n_rounds // 2:
+                    total, count = total + weights, count + 1
                 wrong.append(mistakes)
             self.mistakes_.append(float(np.mean(wrong)) if wrong else 0.0)
             steps.done(f"round {number + 1}, {self.mistakes_[-1]:.4f} of pairs wrong")

@@ -38,7 +38,10 @@ def cut(layout: PairLayout, trees: list[Floats | None], threshold: float) -> Lab
     labels = np.zeros(layout.n_records, dtype=np.int64)
     for group, tree in enumerate(trees):
         if tree is not None:
-            labels[layout.members(group)] = fcluster(tree, threshold, criterion="distance")
+            # Decision values have either sign, and SciPy cuts at heights of zero and more only.
+            shift = tree[:, 2].min()
+            raised = np.column_stack([tree[:, :2], tree[:, 2] - shift, tree[:, 3]])
+            labels[layout.members(group)] = fcluster(raised, threshold - shift, criterion="distance")
     return labels
 
 

@@ -24,8 +24,6 @@ from scdp.baselines.surface import Labels, Rows
 from scdp.specs import Spec
 
 LINK = "average"
-# Boosting rounds tried; which is best is decided on held-out clusters.
-ROUNDS = (25, 50, 100, 200)
 
 
 class ModernBinary(PairBaseline):
@@ -33,7 +31,7 @@ class ModernBinary(PairBaseline):
 
     Twelve times half of the clusters are held out (five times a fifth of the documents, where there are any),
     scored by trees that saw none of them, and clustered by average link on 1 - probability. The number of
-    boosting rounds has the best mean pairwise F there, and the threshold is the middle of those that come within
+    boosting `rounds` has the best mean pairwise F there, and the threshold is the middle of those that come within
     a standard error of it. Missing values go to the trees as they are. Of more than `max_pairs` training pairs a
     sample is taken, positive ones first up to half of it, and weighted so that both classes keep their shares.
 
@@ -43,11 +41,13 @@ class ModernBinary(PairBaseline):
     def __init__(
         self,
         spec: Spec | None = None,
+        rounds: tuple[int, ...] = (25, 50, 100, 200),
         max_pairs: int = 200_000,
         random_state: int = 0,
         verbose: bool = False,
     ) -> None:
         self.spec = spec
+        self.rounds = rounds
         self.max_pairs = max_pairs
         self.random_state = random_state
         self.verbose = verbose
@@ -60,16 +60,16 @@ class ModernBinary(PairBaseline):
         steps = Steps("ModernBinary", len(folds) + 1, self.verbose)
         cuts: list[dict[int, CutScores]] = []
         for number, held in enumerate(folds):
-            model = self._fit_trees(features, table, table.without(held), rng)
-            cuts.append(_held_out_cuts(model, features, table, held, labels))
+            model = self._fit_trees(features, table, table.without(held), rng, max(self.rounds))
+            cuts.append(_held_out_cuts(model, features, table, held, labels, self.rounds))
             steps.done(f"fold {number + 1}")
         self._choose(cuts)
         self.trees_ = self._fit_trees(features, table, np.arange(len(table.left)), rng, self.n_rounds_)
         steps.done("all training pairs")
 
     def _choose(self, cuts: list[dict[int, CutScores]]) -> None:
-        found = {rounds: best_threshold([fold[rounds] for fold in cuts]) for rounds in ROUNDS}
-        self.n_rounds_ = max(ROUNDS, key=lambda rounds: found[rounds][1])
+        found = {rounds: best_threshold([fold[rounds] for fold in cuts]) for rounds in self.rounds}
+        self.n_rounds_ = max(self.rounds, key=lambda rounds: found[rounds][1])
         self.threshold_, self.held_out_score_ = found[self.n_rounds_]
 
     def _fit_trees(
@@ -78,7 +78,7 @@ class ModernBinary(PairBaseline):
         table: PairTable,
         pairs: Integers,
         rng: np.random.Generator,
-        rounds: int = ROUNDS[-1],
+        rounds: int,
     ) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -121,13 +121,13 @@ def class_weights(same: NDArray[np.bool_], pairs: Integers, chosen: Integers) ->
 
 
 def _held_out_cuts(
-    model: Any, features: Features, table: PairTable, held: Rows, labels: Labels
+    model: Any, features: Features, table: PairTable, held: Rows, labels: Labels, tried: tuple[int, ...]
 ) -> dict[int, CutScores]:
     """The F of every cut of clusters the trees did not see, by number of rounds."""
     layout, positions = table.within(held)
     cuts = {}
     for rounds, probability in enumerate(model.staged_predict_proba(features[positions]), start=1):
-        if rounds in ROUNDS:
+        if rounds in tried:
             cuts[rounds] = score_cuts(layout, merge_trees(layout, probability[:, 0], LINK), labels[held])
     return cuts
 

@@ -95,8 +95,8 @@ def _types(task: str, part: Part, out: Path) -> list[Block]:
     write_bytes_atomically(path, pictures.reference_types(shown, title))
     rest = len(part["types"]["share"]) - len(shown["share"])
     caption = (
-        f"{title}, at the end of the chain with the greatest log joint probability. A high precision means that "
-        "records of this type agree with their cluster in this feature."
+        f"{title}, the model with the best test F, at the end of its chain with the greatest log joint. "
+        "A high precision means that records of this type agree with their cluster in this feature."
         + (f" Rarer types that are not shown: {rest}." if rest else "")
     )
     rows = tuple(

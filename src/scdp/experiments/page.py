@@ -1,6 +1,6 @@
 """`python -m scdp.experiments.page RUN DOCS`: a finished run enters; docs/results.md and its pictures leave.
 
-The page carries the commit its numbers came from, and what we make of them.
+The page carries the commit its numbers came from.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scdp.errors import InputError
-from scdp.experiments.discussion import DISCUSSION
-from scdp.experiments.document import Heading, Paragraph, to_markdown
+from scdp.experiments.document import Paragraph, to_markdown
 from scdp.experiments.figures import fit_tasks
 from scdp.experiments.output import contents
 from scdp.experiments.parts import Part, Parts, read_json, write_atomically
@@ -28,8 +27,7 @@ def write_page(run: Path, docs: Path) -> Path:
     parts = Parts(run, settings, resume=True).all()
     first, *rest = contents(parts, settings, docs, fit_tasks(settings))
     origin = Paragraph(f"Made by `make results`; the numbers come from {origins(parts)}.")
-    told = [block for title, text in DISCUSSION for block in (Heading(title), Paragraph(text))]
-    write_atomically(docs / "results.md", to_markdown([first, origin, *rest, *told], docs))
+    write_atomically(docs / "results.md", to_markdown([first, origin, *rest], docs))
     return docs / "results.md"
 
 

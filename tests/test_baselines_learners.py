@@ -1,0 +1,172 @@
+"""Binary, ModernBinary, GraphPartition, ClusterSVM: right where pairs tell, wrong where they cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from baseline_cases import as_distances, blobs, exclusive_or, touching_bars
+from scdp import compare
+from scdp.baselines import Binary, ClusterSVM, GraphPartition, ModernBinary
+from scdp.baselines.cluster_svm import most_violating, pair_costs
+from scdp.baselines.linear_scores import Intervals, Sheet, score_pairs, sheets, sum_features
+from scdp.baselines.modern_binary import class_weights
+from scdp.baselines.pairs import PairTable, compared
+from scdp.errors import InputError
+from scdp.metrics import f_score
+from scdp.records import records_from
+from scdp.specs import Spec
+
+SYSTEMS = {
+    "Binary": Binary(n_pairs=200),
+    "ModernBinary": ModernBinary(rounds=(10, 25)),
+    "GraphPartition": GraphPartition(),
+    "ClusterSVM": ClusterSVM(),
+}
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request):
+    return clone(SYSTEMS[request.param])
+
+
+@pytest.mark.parametrize("kind", [lambda X: X, as_distances], ids=["vectors", "distances"])
+def test_new_tight_clusters_are_found(system, kind):
+    (X, y), (X_test, y_test) = blobs(0, 24), blobs(1, 15)
+    labels = system.fit(kind(X), y).predict(kind(X_test))
+    assert f_score(labels, y_test) > 0.95
+
+
+def test_documents_share_what_is_learned_and_no_clusters(system):
+    X, y = blobs(0, 30)
+    groups = y % 6
+    X_test, y_test = blobs(1, 12)
+    labels = system.fit(X, y, groups).predict(X_test, y_test % 3)
+    assert f_score(labels, y_test) > 0.95
+    halved = np.arange(len(y_test)) % 2
+    labels = system.predict(X_test, halved)
+    assert all(len(set(halved[labels == label])) == 1 for label in set(labels))
+
+
+def test_missing_values_and_unknown_clusters_are_no_obstacle(system):
+    X, y = blobs(0, 24, n_features=4)
+    X[:, 2:] = X[:, :2] + 0.01
+    rng = np.random.default_rng(0)
+    X[np.arange(len(X)), rng.integers(0, 4, len(X))] = np.nan
+    X_test, y_test, y_train = X[y < 8], y[y < 8], np.where(y < 8, -1, y)
+    assert f_score(system.fit(X, y_train).predict(X_test), y_test) > 0.9
+
+
+def test_touching_bars_cannot_be_told_from_pairs(system):
+    (X, y), (X_test, y_test) = touching_bars(0, 20), touching_bars(1, 12)
+    assert f_score(system.fit(X, y).predict(X_test), y_test) < 0.9
+
+
+def test_same_seed_same_clusters(system):
+    (X, y), (X_test, _) = blobs(0, 12, spread=1.0), blobs(1, 10, spread=1.0)
+    first, second = (clone(system).fit(X, y).predict(X_test) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_records_are_compared_by_the_spec():
+    rng = np.random.default_rng(0)
+    names = ["".join(rng.choice(list("abcdefghij"), 8)) for _ in range(40)]
+    cells = [name[:k] + "x" + name[k + 1 :] for name in names for k in (0, 3, 7)]
+    y = np.repeat(np.arange(40), 3)
+    spec = Spec("id", [compare.edit("name")])
+    records = records_from({"name": cells})
+    train, test = np.flatnonzero(y < 25), np.flatnonzero(y >= 25)
+    model = ModernBinary(spec=spec, rounds=(25,)).fit(records.take(train), y[train])
+    assert f_score(model.predict(records.take(test)), y[test]) > 0.95
+    with pytest.raises(InputError, match="records"):
+        model.predict(np.zeros((3, 1)))
+
+
+def test_trees_learn_what_only_both_distances_say_and_additive_scores_do_not():
+    (X, y), (X_test, y_test) = exclusive_or(0, 20), exclusive_or(1, 12)
+    assert f_score(ModernBinary(rounds=(25,)).fit(X, y).predict(X_test), y_test) == 1
+    assert f_score(Binary(n_pairs=300).fit(X, y).predict(X_test), y_test) > 0.98
+    for additive in (GraphPartition(), ClusterSVM()):
+        assert f_score(additive.fit(X, y).predict(X_test), y_test) < 0.5
+
+
+def test_learners_say_what_they_used_and_chose():
+    X, y = blobs(0, 24)
+    n_pairs = len(X) * (len(X) - 1) // 2
+    modern = ModernBinary(rounds=(10, 25), max_pairs=3000).fit(X, y)
+    assert (modern.pairs_used_, modern.pairs_available_) == (3000, n_pairs)
+    assert 0 < modern.threshold_ < 1
+    assert modern.held_out_score_ > 0.95
+    binary = Binary(n_pairs=200).fit(X, y)
+    assert (binary.pairs_used_, binary.pairs_available_) == (200, n_pairs)
+    assert binary.link_ in ("min", "max", "average")
+    assert binary.pair_accuracy_ > 0.95
+
+
+def test_progress_is_shown_on_request(capsys):
+    X, y = blobs(0, 12)
+    GraphPartition(n_rounds=3, verbose=True).fit(X, y)
+    assert capsys.readouterr().err.count("GraphPartition: round") == 3
+
+
+def test_learners_need_clusters(system):
+    X, _ = blobs(0, 6)
+    with pytest.raises(InputError, match="give y"):
+        system.fit(X)
+
+
+def test_sampled_classes_keep_their_shares():
+    same = np.arange(1000) < 100
+    chosen = np.r_[0:50, 100:200]
+    weights = class_weights(same, np.arange(1000), chosen)
+    assert weights[same[chosen]].sum() == pytest.approx(100)
+    assert weights[~same[chosen]].sum() == pytest.approx(900)
+
+
+def test_scores_and_sums_of_intervals_are_those_of_long_vectors():
+    rng = np.random.default_rng(0)
+    features = rng.random((50, 3)).astype(np.float32)
+    features[rng.random((50, 3)) < 0.2] = np.nan
+    intervals = Intervals.of(features, rng.random(50) < 0.5, rng)
+    codes = intervals.codes(features)
+    assert ((codes == intervals.shape[1] - 1) == np.isnan(features)).all()
+    weights = rng.normal(size=intervals.shape)
+    long = np.zeros((50, *intervals.shape))
+    for pair in range(50):
+        for feature in range(3):
+            long[pair, feature, codes[pair, feature]] = 1
+    np.testing.assert_allclose(score_pairs(weights, codes), (long * weights).sum(axis=(1, 2)))
+    amounts = rng.normal(size=50)
+    np.testing.assert_allclose(sum_features(codes, amounts, intervals.shape), np.tensordot(amounts, long, 1))
+
+
+def test_chunks_are_whole_clusters_and_cover_all_items():
+    labels = np.repeat(np.arange(30), 10)
+    items = compared(np.arange(300.0)[:, None], None, None, "test")
+    table = PairTable.of(items.layout, labels)
+    found = sheets(table, labels, 100, np.random.default_rng(0))
+    assert sum(sheet.size for sheet in found) == 300
+    for sheet in found:
+        assert sheet.same.sum() == sheet.size * 9 // 2
+        assert sheet.size >= 90
+
+
+def test_the_hinge_is_the_worst_of_all_clusterings():
+    """Three items, five clusterings: the value is found by hand and its slope by a small step."""
+    codes = np.array([[0], [1], [2]], dtype=np.uint8)
+    document = Sheet(np.arange(3), np.array([True, False, False]), 3)
+    weights = np.array([[0.3, -0.2, 0.9, 0.0]])
+    cost, gold = pair_costs(document.same), np.array([1, 0, 0])
+    together = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
+
+    def hinge(w):
+        scores = w[0, :3] / 3
+        return max(cost[c != gold].sum() + scores @ (c - gold) for c in together)
+
+    slope, slack = most_violating(weights, document, codes)
+    assert slack == pytest.approx(hinge(weights))
+    for k in range(4):
+        step = np.zeros((1, 4))
+        step[0, k] = 1e-6
+        assert (hinge(weights + step) - hinge(weights)) / 1e-6 == pytest.approx(slope[0, k], abs=1e-4)
