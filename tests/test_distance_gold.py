@@ -1,8 +1,9 @@
 """Gold tests on distances: one application of every kernel to exact draws of its target gives exact draws again.
 
 The targets are enumerated with coordinates where the distances are Euclidean, and with the marginals of
-scdp.sampler.distance_plain where they fit no space. Each p-value is asserted above 1e-3, so a correct kernel fails one of
-them with probability 1e-3 over the choice of the fixed seed; 40,000 starts find an effect of 0.05 (see the gold tests).
+scdp.sampler.distance_plain where they fit no space. Each p-value is asserted above 1e-3, so a correct kernel
+fails one of them with probability 1e-3 over the choice of the fixed seed (about 1 in 15 for the whole file);
+40,000 starts find an effect of 0.05, as test_sampler_gold says.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def one_feature(types: np.ndarray, precision: np.ndarray) -> tuple[DistanceItems
 
 
 def test_one_precision_by_quadrature():
-    """Two types, one of them fixed by looking at the other only: exact draws of a precision stay exact draws."""
+    """Two types: exact draws of the first one's precision given the second's stay exact draws."""
     types = np.array([0, 1, 0, 0, 0, 0])
     grid = np.exp(np.linspace(-14, 5, 4001))
     log_density = np.array(
@@ -168,9 +169,10 @@ def test_one_precision_by_quadrature():
     cdf = grid_distribution(grid, log_density)
     rng = stream("slice of a precision")
     after = np.empty(STARTS)
+    items, state = one_feature(types, np.array([[1.0], [2.5]]))
     for s, t in enumerate(np.interp(rng.random(STARTS), cdf(grid), grid)):
-        items, state = one_feature(types, np.array([[t], [2.5]]))
-        after[s] = resample_precisions_by_distance(rng, items, state)[0, 0]
+        now = state._replace(precision=np.array([[t], [2.5]]))
+        after[s] = resample_precisions_by_distance(rng, items, now)[0, 0]
     assert kolmogorov(after, cdf) > FALSE_ALARM
 
 
@@ -193,11 +195,13 @@ def test_mean_variance_by_quadrature():
     assert kolmogorov(after, cdf) > FALSE_ALARM
 
 
-# Under the Gamma prior types and precisions have no finite list of states. Instead: draw them from the prior, draw data given
-# them, apply the kernel given the data. What comes out must be a draw of prior and data again.
+# Under the Gamma prior types and precisions have no finite list of states. Instead: draw them from the prior,
+# draw data given them, apply the kernel given the data. What comes out must be a draw of prior and data again.
 
 N_FORWARD = 20_000
 CLUSTERS = np.array([0, 0, 0, 1, 1])
+SEEN = np.array([[1, 1], [0, 1], [1, 1], [1, 1], [1, 0]], bool)
+TEMPLATE = seat_points(np.where(SEEN, 0.0, np.nan), np.full(5, -1), None, False).items
 SHAPE, RATE = np.array([1.4, 2.0]), np.array([0.7, 1.5])
 
 
@@ -206,8 +210,10 @@ def forward(rng: np.random.Generator) -> tuple[DistanceItems, State]:
     precision = rng.standard_gamma(SHAPE, (5, 2)) / RATE
     means = rng.standard_normal((2, 2)) * np.sqrt(1.4)
     points = means[CLUSTERS] + rng.standard_normal((5, 2)) / np.sqrt(precision[types])
-    points[1, 0] = points[4, 1] = np.nan
-    items = seat_points(points, np.full(5, -1), None, False).items
+    points[~SEEN] = 0.0
+    squared = np.zeros_like(TEMPLATE.squared)
+    squared[:, :2] = ((points[:, None] - points) ** 2 * (SEEN[:, None] & SEEN)).reshape(25, 2)
+    items = TEMPLATE._replace(squared=squared, origin=points**2)
     nothing = np.empty((0, 2)), np.empty(0)
     return items, State(CLUSTERS, types, precision, 1.0, 1.3, 1.4, SHAPE, RATE, *nothing)
 
@@ -240,7 +246,7 @@ def test_types_and_precisions_under_the_gamma_prior(kernel: str):
 
 
 def summary(items: DistanceItems, state: State) -> int:
-    """Number of types, how far the first two items are apart, and how precise the first is."""
+    """Number of types, how far the first and third item are apart, and how precise the first is."""
     far = int(np.searchsorted([0.1, 0.5, 2.0], items.squared[items.row_start[0] + items.place[2], 0]))
     precise = int(np.searchsorted([0.5, 1.5, 3.0], state.precision[state.type[0], 0]))
     return 100 * len(np.unique(state.type)) + 10 * far + precise

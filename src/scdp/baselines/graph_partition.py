@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from scdp.baselines.linear_scores import (
@@ -9,10 +11,10 @@ from scdp.baselines.linear_scores import (
     Sheet,
     Weights,
     cluster_groups,
+    endless_sheets,
     joined,
     prepared,
     score_pairs,
-    sheets,
     square_of,
     sum_features,
 )
@@ -30,36 +32,33 @@ class GraphPartition(PairBaseline):
     For each training document in turn (whole clusters, about 200 items at a time, where there are none) the best
     clustering is found approximately by `correlation_clustering`, and w moves towards the pairs it wrongly parts
     and away from those it wrongly joins, by the mean over the document's pairs. The mean of w over the second half
-    of the rounds is kept. phi says in which interval each feature lies (`linear_scores`). After `fit`: `weights_`,
-    and `mistakes_`, the share of wrong pairs, by round.
+    of the updates is kept. phi says in which interval each feature lies (`linear_scores`). After `fit`: `weights_`,
+    and `mistakes_`, the share of wrong pairs at each update.
     """
 
     def __init__(
-        self, spec: Spec | None = None, n_rounds: int = 40, random_state: int = 0, verbose: bool = False
+        self, spec: Spec | None = None, n_updates: int = 2000, random_state: int = 0, verbose: bool = False
     ) -> None:
         self.spec = spec
-        self.n_rounds = n_rounds
+        self.n_updates = n_updates
         self.random_state = random_state
         self.verbose = verbose
 
     def _learn_pairs(self, items: Compared, labels: Labels) -> None:
         rng = np.random.default_rng(self.random_state)
         table, self.intervals_, codes = prepared(items, labels, rng)
-        weights, total, count = np.zeros(self.intervals_.shape), np.zeros(self.intervals_.shape), 0
-        self.mistakes_: list[float] = []
-        steps = Steps("GraphPartition", self.n_rounds, self.verbose)
-        for number in range(self.n_rounds):
-            documents = sheets(table, labels, CHUNK, rng)
-            wrong = []
-            for place in rng.permutation(len(documents)):
-                update, mistakes = perceptron_update(weights, documents[place], codes)
-                weights += update
-                if number >= self.n_rounds // 2:
-                    total, count = total + weights, count + 1
-                wrong.append(mistakes)
-            self.mistakes_.append(float(np.mean(wrong)) if wrong else 0.0)
-            steps.done(f"round {number + 1}, {self.mistakes_[-1]:.4f} of pairs wrong")
-        self.weights_ = total / max(count, 1)
+        weights, total = np.zeros(self.intervals_.shape), np.zeros(self.intervals_.shape)
+        wrong = np.empty(self.n_updates)
+        steps = Steps("GraphPartition", 10, self.verbose)
+        for number, document in enumerate(islice(endless_sheets(table, labels, CHUNK, rng), self.n_updates)):
+            update, wrong[number] = perceptron_update(weights, document, codes)
+            weights += update
+            if number >= self.n_updates // 2:
+                total += weights
+            if (number + 1) * 10 // self.n_updates > number * 10 // self.n_updates:
+                steps.done(f"update {number + 1}, {wrong[number]:.4f} of pairs wrong")
+        self.weights_ = total / (self.n_updates - self.n_updates // 2)
+        self.mistakes_ = wrong
 
     def _cluster_pairs(self, items: Compared) -> Labels:
         codes = self.intervals_.codes(pair_features(items))

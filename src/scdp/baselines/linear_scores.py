@@ -7,6 +7,7 @@ cut into intervals at quantiles of training pairs, a missing value is an interva
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,16 @@ def sheets(table: PairTable, labels: Labels, chunk: int, rng: np.random.Generato
     else:
         rows = _chunks(labels, chunk, rng)
     return [_sheet(table, members) for members in rows if len(members) > 1]
+
+
+def endless_sheets(table: PairTable, labels: Labels, chunk: int, rng: np.random.Generator) -> Iterator[Sheet]:
+    """All documents in random order, again and again; nothing where no document has a pair."""
+    fixed = sheets(table, labels, chunk, rng) if len(table.layout.labels) > 1 else None
+    while True:
+        documents = sheets(table, labels, chunk, rng) if fixed is None else fixed
+        if not documents:
+            return
+        yield from (documents[place] for place in rng.permutation(len(documents)))
 
 
 def _chunks(labels: Labels, chunk: int, rng: np.random.Generator) -> list[Rows]:

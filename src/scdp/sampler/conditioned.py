@@ -193,9 +193,10 @@ def resample_clusters_conditioned(
     factor = np.empty((1, means.shape[1]))
     log_prior = np.zeros(counts.shape[0])
     prefix = np.zeros(counts.shape[0] + 1)
-    for slot in np.flatnonzero(counts):
-        log_prior[slot] = log_mean_prior(state, means[slot])
-    spread = spread_of(means, np.flatnonzero(counts))
+    used = np.flatnonzero(counts)
+    for k in used:
+        log_prior[k] = log_mean_prior(state, means[k])
+    spread = spread_of(means, used)
     moved = opened = 0
     for i in items.hidden:
         row = state.precision[state.type[i]]
@@ -240,7 +241,7 @@ def resample_clusters_conditioned(
             means[chosen] = auxiliary[pick - m]
             log_prior[chosen] = log_mean_prior(state, means[chosen])
             spread = change_spread(base, means[chosen], 1)
-            opened += not alone
+            opened += 0 if alone else 1
         if ordered:
             item_joins(ranks, chosen, i)
         else:

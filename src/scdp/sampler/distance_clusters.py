@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp.compile import kernel
-from scdp.sampler.arithmetic import choose, highest_used, log_table, lowest_empty, sum_of_logs
+from scdp.sampler.arithmetic import choose, highest_used, log_table, lowest_empty
 from scdp.sampler.clusters import (
     NEW,
     list_candidates,
@@ -21,12 +21,13 @@ from scdp.sampler.clusters import (
 )
 from scdp.sampler.distance_items import DistanceItems
 from scdp.sampler.distance_rows import (
-    TURNS,
+    BATCH,
     Scatters,
     add_to_scatter,
     cluster_scatters,
     empty_scatters,
     local_slots,
+    seat_of,
     seat_weights,
     sums_by_cluster,
 )
@@ -38,22 +39,16 @@ ROUNDING = 1e-6
 
 
 class Forms(NamedTuple):
-    """Per row, for items of one type: Q, t / (t + A) and log t A / (t + A) by feature, and half the logs' sum."""
+    """Per row and feature (padded), for items of one type: Q, t / (t + A) and log t A / (t + A)."""
 
     form: Floats
     share: Floats
     log_inverse: Floats
-    half_log: Floats
 
 
 @kernel
-def make_forms(n_rows: int, n_features: int) -> Forms:
-    return Forms(
-        np.empty((n_rows, n_features)),
-        np.empty((n_rows, n_features)),
-        np.empty((n_rows, n_features)),
-        np.empty(n_rows),
-    )
+def make_forms(n_rows: int, width: int) -> Forms:
+    return Forms(np.zeros((n_rows, width)), np.zeros((n_rows, width)), np.zeros((n_rows, width)))
 
 
 @kernel
@@ -61,53 +56,46 @@ def copy_form(forms: Forms, source: int, target: int) -> None:
     forms.form[target, :] = forms.form[source, :]
     forms.share[target, :] = forms.share[source, :]
     forms.log_inverse[target, :] = forms.log_inverse[source, :]
-    forms.half_log[target] = forms.half_log[source]
 
 
 @kernel
-def fill_form(
-    forms: Forms, at: int, scatters: Scatters, slot: int, row: Floats, prior_weight: float, logs: bool
-) -> None:
+def fill_form(forms: Forms, at: int, scatters: Scatters, slot: int, row: Floats, prior_weight: float) -> None:
     """Write into row `at` what items of precisions `row` meet in the cluster at `slot`."""
-    form, share, log_inverse, half_log = forms
+    form, share, log_inverse = forms
     for f in range(row.shape[0]):
         a = prior_weight + scatters.weight[slot, f]
         form[at, f] = scatters.scatter[slot, f] / a
         share[at, f] = row[f] / (row[f] + a)
-        log_inverse[at, f] = share[at, f] * a
-    half_log[at] = 0.5 * sum_of_logs(log_inverse, at)
-    if logs:
-        for f in range(row.shape[0]):
-            log_inverse[at, f] = np.log(log_inverse[at, f])
+        log_inverse[at, f] = np.log(share[at, f] * a)
 
 
 @kernel
 def add_log_predictives(
-    log_weight: Floats, table_row: Integers, sums_row: Integers, m: int, forms: Forms, sums: Floats,
-    to_origin: Floats, observed: Floats, complete: bool, floor: float,
+    log_weight: Floats, table_row: Integers, sums_row: Integers, m: int, forms: Forms, sums: Floats, b: int,
+    to_origin: Floats, seen: Floats, floor: float,
 ) -> int:  # fmt: skip
-    """Add to each of m log weights the log density of an item, up to a common constant; returns negative gaps."""
-    form, share, log_inverse, half_log = forms
+    """Add to each of m log weights the log density of an item, up to a common constant; returns negative gaps.
+
+    The first loop is the hot one and kept free of branches, so that it vectorises; `below` tells whether any gap is
+    negative, and only then are they looked at one by one.
+    """
+    form, share, log_inverse = forms
     negative = 0
-    n_features = to_origin.shape[0]
     for j in range(m):
         at, k = table_row[j], sums_row[j]
-        total = 0.0
-        if complete:
-            for f in range(n_features):
-                far = sums[0, k, f] + to_origin[f]
+        total = below = 0.0
+        for f in range(seen.shape[0]):
+            gap = sums[b, k, f] + to_origin[f] - form[at, f]
+            below += seen[f] * (abs(gap) - gap)
+            total += seen[f] * (log_inverse[at, f] - share[at, f] * gap)
+        if below > ROUNDING:
+            for f in range(seen.shape[0]):
+                far = sums[b, k, f] + to_origin[f]
                 gap = far - form[at, f]
-                negative += gap < -ROUNDING * (1.0 + far)
-                total += share[at, f] * max(gap, floor)
-            log_weight[j] += half_log[at] - 0.5 * total
-        else:
-            for f in range(n_features):
-                if observed[f] > 0:
-                    far = sums[0, k, f] + to_origin[f]
-                    gap = far - form[at, f]
-                    negative += gap < -ROUNDING * (1.0 + far)
-                    total += log_inverse[at, f] - share[at, f] * max(gap, floor)
-            log_weight[j] += 0.5 * total
+                if seen[f] > 0 and gap < -ROUNDING * (1.0 + far):
+                    negative += 1
+                    total -= share[at, f] * (max(gap, floor) - gap)
+        log_weight[j] += 0.5 * total
     return negative
 
 
@@ -127,90 +115,124 @@ def clear_scatter(scatters: Scatters, slot: int) -> None:
 
 
 @kernel
+def start_batch(rows: Integers, items: DistanceItems, order: Integers, position: int, n_visits: int) -> int:
+    """Rows of the next items to visit, as many as are in one restaurant, at most BATCH; the last fills up."""
+    n = 1
+    while n < min(BATCH, n_visits - position):
+        if items.restaurant[order[position + n]] != items.restaurant[order[position]]:
+            break
+        n += 1
+    for b in range(BATCH):
+        rows[b] = items.row_start[order[position + min(b, n - 1)]]
+    return n
+
+
+@kernel
+def correct_batch(
+    sums: Floats, b: int, n: int, items: DistanceItems, order: Integers, position: int, weight: Floats,
+    left: int, joined: int, emptied: bool,
+) -> None:  # fmt: skip
+    """After visit b of a batch moved its item, put its share right in the sums of the visits still to come."""
+    i = order[position]
+    seat = seat_of(items, i)
+    for later in range(b + 1, n):
+        entry = items.row_start[order[position + later - b]] + items.place[i]
+        for f in range(weight.shape[1]):
+            term = weight[seat, f] * items.squared[entry, f]
+            sums[later, left, f] = 0.0 if emptied else sums[later, left, f] - term
+            sums[later, joined, f] += term
+
+
+@kernel
 def resample_clusters_by_distance(
     rng: np.random.Generator, items: DistanceItems, state: State
 ) -> tuple[Integers, int, int]:
     """One Gibbs pass over the hidden items; returns new slots, items moved and negative squared norms met."""
     cluster = state.cluster.copy()
-    n_features = items.observed.shape[1]
+    n_features, width = items.observed.shape[1], items.squared.shape[1]
     active = restaurants_with_hidden(items)
     wanted = np.zeros(items.slot_start.shape[0], np.bool_)
     wanted[active] = True
     prior_weight = 1.0 / state.mean_variance
     weight = seat_weights(items, state)
     scatters = cluster_scatters(items, state, weight, prior_weight, wanted)
-    own_scatter = empty_scatters(1, n_features)
-    nobody = empty_scatters(1, n_features)
+    own_scatter, nobody = empty_scatters(1, n_features), empty_scatters(1, n_features)
     n_slots = scatters.size.shape[0]
     new_row, own_row = n_slots, n_slots + 1
-    forms = make_forms(n_slots + 2, n_features)
-    some_missing = not items.complete.all()
+    forms = make_forms(n_slots + 2, width)
     log_alpha = np.log(state.cluster_concentration)
     logs = log_table(cluster.shape[0])
     high = highest_used(scatters.size, items.slot_start, items.slot_end)
     candidate = np.empty(widest_range(items), np.int64)
     table_row, sums_row = np.empty_like(candidate), np.empty_like(candidate)
     log_weight = np.empty(candidate.shape[0])
-    sums = np.zeros((TURNS, candidate.shape[0], weight.shape[1]))
-    to_origin = np.empty(n_features)
+    to_origin, seen = np.zeros(width), np.zeros(width)
     local_slot = local_slots(items, cluster)
+    order = order_by_type(items.hidden, state.type)
+    # Room for the slots that a batch may open, and a row that stays zero: the sums of a new cluster.
+    sums = np.zeros((BATCH, candidate.shape[0] + BATCH, width))
+    rows = np.zeros(BATCH, np.int64)
 
     moved = negative = 0
     kind = -1
-    for i in order_by_type(items.hidden, state.type):
+    b, n_batch, zero_row = -1, 0, 0
+    for position in range(order.shape[0]):
+        i = order[position]
         row = state.precision[state.type[i]]
         if state.type[i] != kind:
             kind = state.type[i]
-            fill_form(forms, new_row, nobody, 0, row, prior_weight, some_missing)
+            fill_form(forms, new_row, nobody, 0, row, prior_weight)
             for r in active:
                 for slot in range(items.slot_start[r], high[r]):
                     if scatters.size[slot] > 0:
-                        fill_form(forms, slot, scatters, slot, row, prior_weight, some_missing)
+                        fill_form(forms, slot, scatters, slot, row, prior_weight)
 
-        own = cluster[i]
-        r = items.restaurant[i]
+        own, r = cluster[i], items.restaurant[i]
         start, first_seat = items.slot_start[r], items.member_start[r]
-        # One row more than there are clusters: it stays zero, for a new cluster.
-        n_local = high[r] - start
-        sums_by_cluster(
-            sums, n_local + 1, local_slot, weight, items.squared, first_seat,
-            items.member_start[r + 1] - first_seat, items.row_start[i],
-        )  # fmt: skip
+        b += 1
+        if b == n_batch:
+            b, n_batch = 0, start_batch(rows, items, order, position, order.shape[0])
+            zero_row = high[r] - start + BATCH - 1
+            sums_by_cluster(
+                sums, zero_row + 1, local_slot, weight, items.squared, first_seat, items.member_start[r + 1],
+                rows,
+            )  # fmt: skip
         move_scatter(scatters, own, own_scatter, 0)
-        add_to_scatter(own_scatter, 0, sums[0], own - start, items, i, row, prior_weight, -1)
+        add_to_scatter(own_scatter, 0, sums[b], own - start, items, i, row, prior_weight, -1)
         if own_scatter.size[0] > 0:
-            fill_form(forms, own_row, own_scatter, 0, row, prior_weight, some_missing)
+            fill_form(forms, own_row, own_scatter, 0, row, prior_weight)
         m = list_candidates(
             table_row, candidate, log_weight, scatters.size, own, start, high[r], own_row, logs
         )
         for j in range(m):
             sums_row[j] = candidate[j] - start
-        candidate[m], table_row[m], sums_row[m], log_weight[m] = NEW, new_row, n_local, log_alpha
+        candidate[m], table_row[m], sums_row[m], log_weight[m] = NEW, new_row, zero_row, log_alpha
         for f in range(n_features):
             to_origin[f] = prior_weight * items.origin[i, f]
+            seen[f] = items.observed[i, f]
         negative += add_log_predictives(
-            log_weight, table_row, sums_row, m + 1, forms, sums, to_origin, items.observed[i],
-            items.complete[i], items.floor,
-        )  # fmt: skip
+            log_weight, table_row, sums_row, m + 1, forms, sums, b, to_origin, seen, items.floor
+        )
         chosen = candidate[choose(rng, log_weight, m + 1)]
         if chosen == own:
             continue
 
-        if own_scatter.size[0] > 0:
-            move_scatter(own_scatter, 0, scatters, own)
-            copy_form(forms, own_row, own)
-        else:
+        emptied = own_scatter.size[0] == 0
+        if emptied:
             clear_scatter(scatters, own)
             while high[r] > start and scatters.size[high[r] - 1] == 0:
                 high[r] -= 1
+        else:
+            move_scatter(own_scatter, 0, scatters, own)
+            copy_form(forms, own_row, own)
         joined = chosen - start
         if chosen == NEW:
-            chosen = lowest_empty(scatters.size, start)
-            joined = n_local
+            chosen, joined = lowest_empty(scatters.size, start), zero_row
             high[r] = max(high[r], chosen + 1)
-        add_to_scatter(scatters, chosen, sums[0], joined, items, i, row, prior_weight, 1)
-        fill_form(forms, chosen, scatters, chosen, row, prior_weight, some_missing)
+        add_to_scatter(scatters, chosen, sums[b], joined, items, i, row, prior_weight, 1)
+        fill_form(forms, chosen, scatters, chosen, row, prior_weight)
         cluster[i] = chosen
         local_slot[first_seat + items.place[i]] = chosen - start
+        correct_batch(sums, b, n_batch, items, order, position, weight, own - start, chosen - start, emptied)
         moved += 1
     return cluster, moved, negative

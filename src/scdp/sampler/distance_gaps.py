@@ -13,7 +13,7 @@ from scdp.compile import kernel
 from scdp.sampler.distance_clusters import ROUNDING
 from scdp.sampler.distance_items import DistanceItems
 from scdp.sampler.distance_rows import (
-    TURNS,
+    BATCH,
     cluster_scatters,
     list_members,
     local_slots,
@@ -43,22 +43,34 @@ def gap_powers(items: DistanceItems, state: State) -> tuple[Floats, int, int]:
     members = list_members(state.cluster, total.shape[0])
     local_slot = local_slots(items, state.cluster)
     widest = local_slot.max() + 1
-    sums, cross = np.zeros((TURNS, widest, weight.shape[1])), np.zeros((widest, n_features))
+    sums, cross = np.zeros((BATCH, widest, weight.shape[1])), np.zeros((widest, n_features))
+    row = np.zeros(BATCH, np.int64)
     powers = np.zeros((2, n_features))
     n_pairs = negative = 0
     for r in range(items.slot_start.shape[0]):
         start, first_seat = items.slot_start[r], items.member_start[r]
-        n_seats = items.member_start[r + 1] - first_seat
         for slot in range(start, items.slot_end[r]):
             cross[:] = 0.0
-            for k in range(members.start[slot], members.start[slot + 1]):
-                i = members.item[k]
+            first, end = members.start[slot], members.start[slot + 1]
+            for k in range(first, end, BATCH):
+                n = min(BATCH, end - k)
+                for b in range(BATCH):
+                    row[b] = items.row_start[members.item[k + min(b, n - 1)]]
                 sums_by_cluster(
-                    sums, widest, local_slot, weight, items.squared, first_seat, n_seats, items.row_start[i]
+                    sums,
+                    widest,
+                    local_slot,
+                    weight,
+                    items.squared,
+                    first_seat,
+                    items.member_start[r + 1],
+                    row,
                 )
-                for local in range(slot - start):
-                    for f in range(n_features):
-                        cross[local, f] += weight[seat_of(items, i), f] * sums[0, local, f]
+                for b in range(n):
+                    seat = seat_of(items, members.item[k + b])
+                    for local in range(slot - start):
+                        for f in range(n_features):
+                            cross[local, f] += weight[seat, f] * sums[b, local, f]
             for other in range(start, slot):
                 if scatters.size[slot] == 0 or scatters.size[other] == 0:
                     continue

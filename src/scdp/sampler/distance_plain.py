@@ -50,7 +50,8 @@ def squared_norm(
     total, share, origin_share, spread = average(items, members, precision, mean_variance)
     far = (share * squares(items, [i], members)[0]).sum(axis=0) + origin_share * items.origin[i]
     negative = (total * (far - spread) < -ROUNDING * (1.0 + total * far)) & (items.observed[i] > 0)
-    return np.maximum(far - spread, items.floor), total, int(negative.sum())
+    norm = np.where(negative, np.maximum(far - spread, items.floor), far - spread)
+    return norm, total, int(negative.sum())
 
 
 def log_predictive(

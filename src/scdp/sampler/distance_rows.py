@@ -20,8 +20,9 @@ from scdp.sampler.distance_items import LANES, DistanceItems
 from scdp.sampler.items import Floats, Integers
 from scdp.sampler.state import State
 
-# Two accumulators in turn: an addition need not wait for the one before it.
+# Two accumulators in turn, or four items at once: an addition need not wait for the one before it.
 TURNS = 2
+BATCH = 4
 
 
 class Members(NamedTuple):
@@ -88,29 +89,23 @@ def seat_of(items: DistanceItems, i: int) -> int:
 
 @kernel
 def sums_by_cluster(
-    sums: Floats, n_rows: int, local_slot: Integers, weight: Floats, squared: NDArray[Any],
-    first_seat: int, n_seats: int, row: int,
+    sums: Floats, n_slots: int, local_slot: Integers, weight: Floats, squared: NDArray[Any],
+    first_seat: int, end_seat: int, row: Integers,
 ) -> None:  # fmt: skip
-    """sums[0, k] = sum of w d2 over the seats of local slot k, d2 from row `row` of `squared` on."""
+    """sums[b, k] = sum of w d2 over the seats of local slot k, d2 from row row[b] of `squared` on, for four rows."""
     width = weight.shape[1]
-    step = sums.shape[1] * width
-    sums[:, :n_rows, :] = 0.0
-    even = n_seats - n_seats % TURNS
-    for s in range(0, even, TURNS):
-        here, there = local_slot[first_seat + s] * width, local_slot[first_seat + s + 1] * width + step
-        at, entry = (first_seat + s) * width, (row + s) * width
-        for f in range(0, width, LANES):
-            add_products(sums, here + f, weight, at + f, squared, entry + f)
-            add_products(sums, there + f, weight, at + width + f, squared, entry + width + f)
-    for s in range(even, n_seats):
-        for f in range(0, width, LANES):
-            add_products(
-                sums, local_slot[first_seat + s] * width + f, weight, (first_seat + s) * width + f,
-                squared, (row + s) * width + f,
-            )  # fmt: skip
-    for k in range(n_rows):
-        for f in range(width):
-            sums[0, k, f] += sums[1, k, f]
+    sums[:, :n_slots, :] = 0.0
+    second, third, fourth = sums.shape[1] * width, 2 * sums.shape[1] * width, 3 * sums.shape[1] * width
+    row_1, row_2 = (row[0] - first_seat) * width, (row[1] - first_seat) * width
+    row_3, row_4 = (row[2] - first_seat) * width, (row[3] - first_seat) * width
+    for seat in range(first_seat, end_seat):
+        to = local_slot[seat] * width
+        for at in range(seat * width, (seat + 1) * width, LANES):
+            add_products(sums, to, weight, at, squared, row_1 + at)
+            add_products(sums, to + second, weight, at, squared, row_2 + at)
+            add_products(sums, to + third, weight, at, squared, row_3 + at)
+            add_products(sums, to + fourth, weight, at, squared, row_4 + at)
+            to += LANES
 
 
 @kernel

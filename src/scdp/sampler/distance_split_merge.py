@@ -45,8 +45,10 @@ def log_join(
             share = row[f] / (row[f] + a)
             far = sums[0, f] + prior_weight * items.origin[i, f]
             gap = far - scatters.scatter[side, f] / a
-            negative += gap < -ROUNDING * (1.0 + far)
-            total -= share * max(gap, items.floor)
+            if gap < -ROUNDING * (1.0 + far):
+                negative += 1
+                gap = max(gap, items.floor)
+            total -= share * gap
             product *= share * a
             if not 1e-100 < product < 1e100:
                 total += np.log(product)

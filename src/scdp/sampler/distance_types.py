@@ -117,8 +117,9 @@ def resample_types_by_distance(
                 base[f] -= weight[seat, f]
                 form[f] -= weight[seat, f] * far
                 gap[f] = far - form[f] / base[f]
-                negative += observed[f] > 0 and gap[f] < -ROUNDING * (1.0 + far)
-                gap[f] = max(gap[f], items.floor)
+                if observed[f] > 0 and gap[f] < -ROUNDING * (1.0 + far):
+                    negative += 1
+                    gap[f] = max(gap[f], items.floor)
             counts[own] -= 1
             if counts[own] == 0:
                 columns[:, int(rng.random() * n_auxiliary)] = columns[:, n_auxiliary + own]

@@ -39,13 +39,18 @@ def initial_state(
             known = np.unique(cluster[(items.restaurant == place) & (cluster >= 0)])
             _, position = np.unique(labels, return_inverse=True)
             cluster[members] = items.slot_start[place] + len(known) + position
+    rows = precision_start(priors, items.n_features)
     return State(
         cluster=cluster,
         type=np.zeros(len(cluster), dtype=np.int64),
+        precision=rows["precision"],
         cluster_concentration=cluster_concentration,
         type_concentration=type_concentration,
         mean_variance=priors.mean_variance,
-        **precision_start(priors, items.n_features),
+        shape=rows["shape"],
+        rate=rows["rate"],
+        grid=rows["grid"],
+        grid_log_weight=rows["grid_log_weight"],
     )
 
 

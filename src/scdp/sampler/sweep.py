@@ -48,6 +48,20 @@ def sweep(
     return state, info
 
 
+def settle_types(
+    rng: np.random.Generator, state: State, items: AnyItems, plan: Plan, priors: Priors, n_rounds: int = 10
+) -> State:
+    """Update types and precisions alone, the clusters as they are.
+
+    A start needs it: while precisions are still those of the prior, the first pass over the clusters would throw
+    items together that the known clusters already tell apart, and a chain can stay there for long.
+    """
+    frozen = items._replace(hidden=items.hidden[:0])
+    for _ in range(n_rounds if plan.learn_types else 0):
+        state, _ = step_of(plan, items)(rng, state, frozen, plan, priors)
+    return state
+
+
 def step_of(plan: Plan, items: AnyItems) -> Callable[..., tuple[State, Info]]:
     if isinstance(items, DistanceItems):
         return distance_sweep

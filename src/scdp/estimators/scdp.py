@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: points and partly known clusters enter, labels and a posterior leave."""
+"""The estimator: vectors, distances or records and partly known clusters enter, labels and a posterior leave."""
 
 from __future__ import annotations
 
@@ -14,23 +14,37 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scdp.errors import InputError
+from scdp.estimators.inputs import (
+    UNKNOWN,
+    Compared,
+    Points,
+    Precomputed,
+    Rows,
+    check_documents,
+    check_known,
+    check_square_shape,
+    row_order,
+    take_rows,
+)
 from scdp.model.priors import Priors
 from scdp.posterior import ConvergenceWarning, DrawRecorder, Posterior
+from scdp.records import Records, records_from
 from scdp.sampler.chains import Schedule, run_chains, streams
 from scdp.sampler.conditioned_sweep import with_means
-from scdp.sampler.items import Seating, seat
+from scdp.sampler.distance_items import AnySeating
+from scdp.sampler.items import Seating
 from scdp.sampler.plan import Plan
 from scdp.sampler.progress import ChainBars
 from scdp.sampler.separation import READINGS
 from scdp.sampler.start import initial_state, start_of_chain
 from scdp.sampler.state import State
+from scdp.sampler.sweep import settle_types
+from scdp.specs import Spec
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MODELS = ("cdp", "scdp1", "scdp2", "scdp3")
 STARTS = ("mixed", "one", "singletons", "kmeans")
-UNKNOWN = -1
 
 
 class SCDP(ClusterMixin, BaseEstimator):
@@ -51,6 +65,8 @@ class SCDP(ClusterMixin, BaseEstimator):
     conditioning : scdp3's reading of the paper: "published", "normalized" or "mean" (docs/scdp3.md).
     rate : scdp3's separation rate (the paper's lambda), or "learn".
     n_auxiliary : auxiliary values that stand for a new cluster (or type) in scdp3.
+    metric : "euclidean" for vectors (items, features), "precomputed" for distances (items, items, features).
+    spec : how to compare records; X is then Records, or a table of columns.
     init : "mixed" (chains start from different places), "one", "singletons", "kmeans", or an array of labels.
     loss : what the point estimate `labels_` minimises in expectation, "vi" or "binder".
     n_jobs : chains that run at once (threads; None = 1, -1 = one a core). Draws do not depend on it.
@@ -79,6 +95,8 @@ class SCDP(ClusterMixin, BaseEstimator):
         conditioning: str = "normalized",
         rate: float | str = 1.0,
         n_auxiliary: int = 8,
+        metric: str = "euclidean",
+        spec: Spec | None = None,
         init: str | ArrayLike = "mixed",
         loss: str = "vi",
         n_jobs: int | None = None,
@@ -98,6 +116,8 @@ class SCDP(ClusterMixin, BaseEstimator):
         self.conditioning = conditioning
         self.rate = rate
         self.n_auxiliary = n_auxiliary
+        self.metric = metric
+        self.spec = spec
         self.init = init
         self.loss = loss
         self.n_jobs = n_jobs
@@ -106,56 +126,84 @@ class SCDP(ClusterMixin, BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Sample the clusters of rows whose label is -1 (all rows without y); types are learned from every row."""
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        X = self._checked(X, reset=True)
         known = check_known(y, len(X))
         documents = check_documents(groups, len(X))
         self._check_parameters()
-        self._learn_scale(X)
+        rows = self._read(X, documents)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        seating = seat(self._scaled(X), known, documents, share_clusters=self.share_clusters)
+        seating = rows.seat(known, documents, self.share_clusters)
         rngs = streams(seed, self.n_chains)
         starts = [self._start(rng, seating, chain) for chain, rng in enumerate(rngs)]
         self.posterior_, self._ends = self._sample(seating, starts, rngs)
-        self._seed, self._rows, self._documents = seed, X, documents
-        self.labels_ = labels_from(self._estimate(self.posterior_), seating, known)
+        self._seed, self._rows, self._documents = seed, rows, documents
+        self.labels_ = labels_from(self._estimate(self.posterior_), known)
         self._warn_if_not_converged()
         return self
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Integers:
         """Partition new rows jointly, the rows and clusters of `fit` as known; row order does not matter."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        X = self._checked(X, reset=False)
         documents = check_documents(groups, len(X))
-        order = np.lexsort((*X.T, *([] if documents is None else [documents])))
-        posterior, seating, known = self._sample_new(
-            X[order], None if documents is None else documents[order]
+        order = row_order(X, documents)
+        posterior, known = self._sample_new(
+            take_rows(X, order), None if documents is None else documents[order]
         )
-        labels = labels_from(self._estimate(posterior), seating, known)[len(self._rows) :]
+        labels = labels_from(self._estimate(posterior), known)[len(self._rows) :]
         return labels[np.argsort(order)]
 
     def sample_new(self, X: Any, groups: ArrayLike | None = None) -> Posterior:
         """The posterior of the rows of `fit` followed by new rows, with the clusters of `fit` as known."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        X = self._checked(X, reset=False)
         return self._sample_new(X, check_documents(groups, len(X)))[0]
 
-    def _sample_new(self, X: Floats, documents: NDArray[Any] | None) -> tuple[Posterior, Seating, Integers]:
-        rows = np.vstack([self._rows, X])
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Vectors as scikit-learn wants them; records and distances by their own rules."""
+        one_of("metric", self.metric, ("euclidean", "precomputed"))
+        if isinstance(X, Records) or self.spec is not None:
+            return self._checked_records(X, reset)
+        if self.metric == "euclidean":
+            return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        array = check_square_shape(X)
+        if reset:
+            self.n_features_in_ = array.shape[2]
+        elif array.shape[2] != self.n_features_in_:
+            raise InputError(f"X has {array.shape[2]} features, but fit saw {self.n_features_in_}")
+        return array
+
+    def _checked_records(self, X: Any, reset: bool) -> Records:
+        if self.spec is None:
+            raise InputError("records need a spec that says how to compare them: SCDP(spec=Spec(...))")
+        return X if isinstance(X, Records) else records_from(X)
+
+    def _read(self, X: Any, documents: NDArray[Any] | None) -> Rows:
+        if isinstance(X, Records) and self.spec is not None:
+            compared = Compared.of(X, self.spec, documents, self.standardize)
+            self.n_features_in_ = compared.distances.n_features
+            return compared
+        if self.metric == "precomputed":
+            return Precomputed.of(X, documents, self.standardize)
+        return Points.of(X, self.standardize)
+
+    def _sample_new(self, X: Any, documents: NDArray[Any] | None) -> tuple[Posterior, Integers]:
         known = np.concatenate([self.labels_, np.full(len(X), UNKNOWN)])
         if (documents is None) != (self._documents is None):
             raise InputError(
                 "groups were given to only one of fit and predict; give them to both or to neither"
             )
         together = None if documents is None else np.concatenate([self._documents, documents])
-        seating = seat(self._scaled(rows), known, together, share_clusters=self.share_clusters)
+        rows = self._rows.joined(X, together, self.share_clusters)
+        seating = rows.seat(known, together, self.share_clusters)
         rngs = streams(self._seed + 1, self.n_chains)
         starts = [
             continued(self._start(rng, seating, chain), self._ends[chain]) for chain, rng in enumerate(rngs)
         ]
-        return self._sample(seating, starts, rngs)[0], seating, known
+        return self._sample(seating, starts, rngs)[0], known
 
     def _sample(
-        self, seating: Seating, starts: list[State], rngs: list[np.random.Generator]
+        self, seating: AnySeating, starts: list[State], rngs: list[np.random.Generator]
     ) -> tuple[Posterior, list[State]]:
         schedule = self._schedule()
         recorder = DrawRecorder(
@@ -171,7 +219,7 @@ class SCDP(ClusterMixin, BaseEstimator):
             )
         return recorder.finish(traces), ends
 
-    def _start(self, rng: np.random.Generator, seating: Seating, chain: int) -> State:
+    def _start(self, rng: np.random.Generator, seating: AnySeating, chain: int) -> State:
         init = self.init
         if not isinstance(init, str):
             given = np.asarray(init)
@@ -179,10 +227,10 @@ class SCDP(ClusterMixin, BaseEstimator):
             init = given if len(given) == len(seating.known_slot) else "kmeans"
         start = start_of_chain(init, chain) if isinstance(init, str) else init
         state = initial_state(rng, seating, start, self._priors())
-        if self.model != "scdp3":
-            return state
-        rate = 1.0 if isinstance(self.rate, str) else float(self.rate)
-        return with_means(rng, state, seating.items)._replace(separation_rate=rate)
+        if self.model == "scdp3" and isinstance(seating, Seating):
+            rate = 1.0 if isinstance(self.rate, str) else float(self.rate)
+            state = with_means(rng, state, seating.items)._replace(separation_rate=rate)
+        return settle_types(rng, state, seating.items, self._plan(), self._priors())
 
     def _estimate(self, posterior: Posterior) -> Integers:
         return np.asarray(
@@ -227,20 +275,14 @@ class SCDP(ClusterMixin, BaseEstimator):
     def _bars(self) -> AbstractContextManager[ChainBars | None]:
         return ChainBars(self.n_chains, self.n_sweeps) if self.verbose else nullcontext()
 
-    def _learn_scale(self, X: Floats) -> None:
-        seen = ~np.isnan(X)
-        count = np.maximum(seen.sum(axis=0), 1)
-        self.mean_ = np.where(seen, X, 0.0).sum(axis=0) / count
-        spread = np.sqrt((np.where(seen, X - self.mean_, 0.0) ** 2).sum(axis=0) / count)
-        # A constant feature tells nothing and has no scale to divide by.
-        self.scale_ = np.where(spread > 0, spread, 1.0)
-
-    def _scaled(self, X: Floats) -> Floats:
-        return (X - self.mean_) / self.scale_ if self.standardize else X
-
     def _check_parameters(self) -> None:
         one_of("model", self.model, MODELS)
         one_of("scheme", self.scheme, ("collapsed", "paper"))
+        on_distances = self.metric == "precomputed" or self.spec is not None
+        if on_distances and (self.model == "scdp3" or self.scheme == "paper"):
+            raise InputError(
+                "on distances the means are always integrated out: use scheme='collapsed' and cdp, scdp1 or scdp2"
+            )
         one_of("loss", self.loss, ("vi", "binder"))
         one_of("conditioning", self.conditioning, tuple(READINGS))
         if isinstance(self.init, str):
@@ -277,31 +319,7 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
 
 
-def check_known(y: ArrayLike | None, n: int) -> Integers:
-    """Cluster labels as integers, -1 where unknown."""
-    if y is None:
-        return np.full(n, UNKNOWN, dtype=np.int64)
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise InputError(f"y has shape {labels.shape}, but X has {n} rows; give one cluster a row")
-    whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
-    if whole is None or (whole != labels).any() or (whole < UNKNOWN).any():
-        raise InputError(
-            "Unknown label type: y must hold whole numbers, one a cluster, with -1 for a row of unknown cluster"
-        )
-    return whole
-
-
-def check_documents(groups: ArrayLike | None, n: int) -> NDArray[Any] | None:
-    if groups is None:
-        return None
-    documents = np.asarray(groups)
-    if documents.shape != (n,):
-        raise InputError(f"groups has shape {documents.shape}, but X has {n} rows; give one document a row")
-    return documents
-
-
-def labels_from(estimate: Integers, seating: Seating, known: Integers) -> Integers:
+def labels_from(estimate: Integers, known: Integers) -> Integers:
     """A point estimate as labels: clusters with known rows take their label, new ones are numbered on."""
     name_of = {
         int(cluster): int(label)

@@ -1,0 +1,7 @@
+"""The scikit-learn estimator."""
+
+from __future__ import annotations
+
+from scdp.estimators.scdp import SCDP
+
+__all__ = ["SCDP"]
