@@ -156,7 +156,7 @@ def check(
     starts = rng.choice(len(states), size=n_starts, p=probability)
     after = codes([kernel(rng, items, states[s]) for s in starts])
     cells = codes(states)
-    return 2 * min(chi_square(a, c, probability) for a, c in zip(after, cells, strict=True))
+    return min(1.0, 2 * min(chi_square(a, c, probability) for a, c in zip(after, cells, strict=True)))
 
 
 def long_run(reading: str, layout: str, n_sweeps: int = 60_000) -> tuple[float, float]:

@@ -18,7 +18,8 @@ Integers = NDArray[np.int64]
 
 def partitions(n: int) -> Integers:
     """All partitions of n items, one row each, labels in order of first appearance (Bell(n) rows)."""
-    return np.array(list(_growth_strings(n)), dtype=np.int64).reshape(-1, n)
+    rows = list(_growth_strings(n))
+    return np.array(rows, dtype=np.int64).reshape(len(rows), n)
 
 
 def _growth_strings(n: int) -> Iterator[tuple[int, ...]]:
