@@ -194,13 +194,13 @@ MUTANTS = [
         "check_separation_prior",
     ),
     Mutant(
-        "SCDP-3: the current mean is not among the candidates", "sampler/conditioned.py",
+        "SCDP-3: the current mean is not among the candidates", "sampler/conditioned_means.py",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 0, grid_log)",
         "check_conditioned", ("means", "normalized", "2"),
     ),
     Mutant(
-        "SCDP-3: a mean only this item used is lost (M + 1 rule)", "sampler/conditioned.py",
+        "SCDP-3: a mean only this item used is lost (M + 1 rule)", "sampler/conditioned_clusters.py",
         "auxiliary, 1 if keep_first else 0, grid_log", "auxiliary, 0, grid_log",
         "check_conditioned", ("clusters from the prior", "normalized", "2", "160000"),
     ),

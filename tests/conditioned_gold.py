@@ -16,11 +16,9 @@ from gold_tools import STARTS, chi_square, stream
 from scdp.model import exact
 from scdp.model.priors import Priors
 from scdp.sampler.auxiliary_types import resample_types_by_auxiliary
-from scdp.sampler.conditioned import (
-    resample_clusters_conditioned,
-    resample_means_from_candidates,
-    types_given_means,
-)
+from scdp.sampler.conditioned_clusters import resample_clusters_conditioned
+from scdp.sampler.conditioned_density import types_given_means
+from scdp.sampler.conditioned_means import resample_means_from_candidates
 from scdp.sampler.conditioned_plain import log_target
 from scdp.sampler.conditioned_sweep import conditioned_sweep
 from scdp.sampler.items import Items, seat

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sampler_cases import CASES, Case, build
 
-from scdp.sampler import conditioned, conditioned_plain
+from sampler_cases import CASES, Case, build
+from scdp.sampler import conditioned_clusters, conditioned_density, conditioned_means, conditioned_plain
 from scdp.sampler.items import Items
 from scdp.sampler.separation import MEAN, NORMALIZED, PUBLISHED
 from scdp.sampler.state import State
@@ -39,7 +39,7 @@ def streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
 def test_log_joint(case: Case, reading: int):
     for seed in range(20):
         items, state = problem(case, seed)
-        fast = conditioned.log_joint_conditioned(items, state, reading, PRIORS)
+        fast = conditioned_density.log_joint_conditioned(items, state, reading, PRIORS)
         slow = conditioned_plain.log_joint_conditioned(items, state, reading, PRIORS)
         assert fast == pytest.approx(slow, rel=1e-10, abs=1e-8)
 
@@ -53,7 +53,7 @@ def test_clusters(case: Case, reading: int, n_auxiliary: int, informed: bool):
         items, state = problem(case, seed)
         fast, slow = streams(seed)
         arguments = (items, state, reading, n_auxiliary, informed)
-        cluster, means, _, _ = conditioned.resample_clusters_conditioned(fast, *arguments)
+        cluster, means, _, _ = conditioned_clusters.resample_clusters_conditioned(fast, *arguments)
         expected, expected_means = conditioned_plain.resample_clusters_conditioned(slow, *arguments)
         np.testing.assert_array_equal(cluster, expected)
         used = np.unique(cluster)
@@ -67,7 +67,7 @@ def test_means_from_candidates(case: Case, reading: int):
     for seed in SEEDS:
         items, state = problem(case, seed)
         fast, slow = streams(seed)
-        means, changed = conditioned.resample_means_from_candidates(fast, items, state, reading, 3)
+        means, changed = conditioned_means.resample_means_from_candidates(fast, items, state, reading, 3)
         expected, expected_changed = conditioned_plain.resample_means_from_candidates(
             slow, items, state, reading, 3
         )
@@ -83,7 +83,7 @@ def test_means_exactly(case: Case, reading: int):
     for seed in SEEDS:
         items, state = problem(case, seed)
         fast, slow = streams(seed)
-        means, improper = conditioned.resample_means_exactly(fast, items, state, reading)
+        means, improper = conditioned_means.resample_means_exactly(fast, items, state, reading)
         expected, expected_improper = conditioned_plain.resample_means_exactly(slow, items, state, reading)
         used = np.unique(state.cluster)
         np.testing.assert_allclose(means[used], expected[used], rtol=1e-6, atol=1e-7)

@@ -14,7 +14,7 @@ import numpy as np
 
 from scdp.model.priors import Priors
 from scdp.sampler.arithmetic import n_distinct
-from scdp.sampler.conditioned import log_joint_conditioned
+from scdp.sampler.conditioned_density import log_joint_conditioned
 from scdp.sampler.density import log_joint
 from scdp.sampler.distance_density import log_joint_of_distances
 from scdp.sampler.distance_items import AnyItems, DistanceItems

@@ -8,13 +8,9 @@ import numpy as np
 
 from scdp.model.priors import Priors
 from scdp.sampler.auxiliary_types import resample_types_by_auxiliary
-from scdp.sampler.conditioned import (
-    resample_clusters_conditioned,
-    resample_means_exactly,
-    resample_means_from_candidates,
-    types_given_means,
-    used_precision_sum,
-)
+from scdp.sampler.conditioned_clusters import resample_clusters_conditioned
+from scdp.sampler.conditioned_density import types_given_means, used_precision_sum
+from scdp.sampler.conditioned_means import resample_means_exactly, resample_means_from_candidates
 from scdp.sampler.items import Items
 from scdp.sampler.means import draw_means
 from scdp.sampler.plan import Info, Plan

@@ -1,4 +1,4 @@
-"""SCDP-3's updates: clusters by Neal's Algorithm 8, means and the separation rate given everything else.
+"""SCDP-3's clusters, by Neal's Algorithm 8.
 
 A new cluster brings a mean that changes the prior of every precision, so its weight has no closed form: M auxiliary
 means stand for it. They are drawn from the posterior of a mean given the item alone ("informed"), weighed by prior
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp.compile import kernel
-from scdp.sampler.arithmetic import choose, cluster_sums, highest_used, log_table, lowest_empty, slot_counts
+from scdp.sampler.arithmetic import choose, highest_used, log_table, lowest_empty
 from scdp.sampler.clusters import widest_range
-from scdp.sampler.density import LOG_2PI, log_prior_of_labels
+from scdp.sampler.conditioned_density import log_given_mean, used_precision_sum
 from scdp.sampler.items import Floats, Integers, Items
 from scdp.sampler.ranks import (
     Ranks,
@@ -32,38 +32,10 @@ from scdp.sampler.separation import (
     add_log_couplings,
     change_spread,
     log_coupling,
-    log_grid_normalizer,
     log_mean_prior,
-    pair_scale,
-    separation,
     spread_of,
 )
 from scdp.sampler.state import State
-
-NEW = -1
-
-
-@kernel
-def log_given_mean(items: Items, i: int, row: Floats, mean: Floats) -> float:
-    """Log density of item i given a mean, without the terms in log precision."""
-    square = 0.0
-    for f in range(row.shape[0]):
-        gap = items.points[i, f] - mean[f]
-        square += items.observed[i, f] * row[f] * gap * gap
-    return -0.5 * square
-
-
-@kernel
-def used_precision_sum(state: State) -> tuple[Floats, int]:
-    """Sum of the used types' precisions by feature, and how many types are used."""
-    counts = slot_counts(state.type, state.precision.shape[0])
-    total = np.zeros(state.precision.shape[1])
-    n = 0
-    for kind in range(counts.shape[0]):
-        if counts[kind] > 0:
-            n += 1
-            total += state.precision[kind]
-    return total, n
 
 
 class Openings(NamedTuple):
@@ -252,168 +224,3 @@ def resample_clusters_conditioned(
             high[r] -= 1
         moved += chosen != own
     return cluster, means, moved, opened
-
-
-@kernel
-def log_mean_density(
-    x: float, centre: float, precision: float, curve: float, slope: float, level: float, power: float
-) -> float:
-    """Log density of one coordinate of a mean: Gaussian times (1 + curve x^2 + slope x + level)^power."""
-    factor = 1.0 + max(curve * x * x + slope * x + level, 0.0)
-    return -0.5 * precision * (x - centre) ** 2 + power * np.log(factor)
-
-
-@kernel
-def slice_step(
-    rng: np.random.Generator, x: float, width: float, centre: float, precision: float, curve: float,
-    slope: float, level: float, power: float,
-) -> float:  # fmt: skip
-    """One exact slice-sampling step (stepping out, then shrinking; Neal 2003) on a mean's coordinate."""
-    height = log_mean_density(x, centre, precision, curve, slope, level, power) - rng.standard_exponential()
-    left = x - width * rng.random()
-    right = left + width
-    while log_mean_density(left, centre, precision, curve, slope, level, power) > height:
-        left -= width
-    while log_mean_density(right, centre, precision, curve, slope, level, power) > height:
-        right += width
-    while True:
-        y = left + (right - left) * rng.random()
-        if log_mean_density(y, centre, precision, curve, slope, level, power) > height:
-            return y
-        if y < x:
-            left = y
-        else:
-            right = y
-
-
-@kernel
-def resample_means_exactly(
-    rng: np.random.Generator, items: Items, state: State, reading: int
-) -> tuple[Floats, int]:
-    """Every coordinate of every used mean given the rest: Gaussian in the published reading, else by slices.
-
-    Returns the means and how many coordinates had no proper conditional (negative precision): those stay.
-    """
-    means = state.means.copy()
-    sums = cluster_sums(items, state)
-    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
-    used = np.flatnonzero(sums.size)
-    spread = spread_of(means, used)
-    precision_sum, n_types = used_precision_sum(state)
-    n = used.shape[0]
-    scale = state.separation_rate * pair_scale(n, reading)
-    improper = 0
-    for j in range(n):
-        slot = ranks.order[j]
-        power = 1.0 + n_types * (2.0 * j - n) if reading == PUBLISHED else 1.0
-        for f in range(means.shape[1]):
-            others = spread.total[f] - means[slot, f]
-            others_square = spread.square[f] - means[slot, f] ** 2
-            pull = 2.0 * scale * precision_sum[f]
-            precision = power / state.mean_variance + sums.weight[slot, f] + pull * (n - 1)
-            if precision <= 0.0:
-                improper += 1
-                continue
-            centre = (sums.pull[slot, f] + pull * others) / precision
-            if reading == PUBLISHED:
-                x = centre + rng.standard_normal() / np.sqrt(precision)
-            else:
-                tilt = scale / state.rate[f]
-                x = slice_step(
-                    rng, means[slot, f], 3.0 / np.sqrt(precision), centre, precision, tilt * (n - 1),
-                    -2.0 * tilt * others, tilt * (n * others_square - others * others),
-                    n_types * state.shape[f],
-                )  # fmt: skip
-            means[slot, f] = x
-            spread.total[f] = others + x
-            spread.square[f] = others_square + x * x
-    return means, improper
-
-
-@kernel
-def resample_means_from_candidates(
-    rng: np.random.Generator, items: Items, state: State, reading: int, n_candidates: int
-) -> tuple[Floats, int]:
-    """The paper's move: the current mean and draws from the prior, one of them chosen by its posterior weight.
-
-    Returns the means and how many changed.
-    """
-    means = state.means.copy()
-    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
-    spread = spread_of(means, np.flatnonzero(ranks.size))
-    precision_sum, n_types = used_precision_sum(state)
-    n = ranks.n[0]
-    n_options = n_candidates + 1
-    options = np.empty((n_options, means.shape[1]))
-    log_weight = np.empty(n_options)
-    factor = np.empty((1, means.shape[1]))
-    grid_log = np.empty(state.mean_grid.shape[0])
-    openings = openings_of(state)
-    changed = 0
-    for j in range(n):
-        slot = ranks.order[j]
-        options[0] = means[slot]
-        draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)
-        base = change_spread(spread, means[slot], -1)
-        for a in range(n_options):
-            log_weight[a] = 0.0
-            if reading == PUBLISHED:
-                log_weight[a] += n_types * (2.0 * j - n) * log_mean_prior(state, options[a])
-            for i in range(state.cluster.shape[0]):
-                if state.cluster[i] == slot:
-                    log_weight[a] += log_given_mean(items, i, state.precision[state.type[i]], options[a])
-        add_log_couplings(log_weight, 0, state, base, options, n_types, precision_sum, reading, factor)
-        pick = choose(rng, log_weight, n_options)
-        changed += not (options[pick] == means[slot]).all()
-        means[slot] = options[pick]
-        spread = change_spread(base, means[slot], 1)
-    return means, changed
-
-
-@kernel
-def types_given_means(items: Items, state: State, reading: int) -> tuple[Floats, Floats, float]:
-    """The precision prior that the means imply: rates, grid log weights, and the log mass a new type brings.
-
-    Given the means, types are a Dirichlet-process mixture with this prior, so SCDP-1's exact updates serve. Only
-    the published reading is not normalised: there a new type multiplies the joint by more than a density.
-    """
-    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
-    spread = spread_of(state.means, np.flatnonzero(ranks.size))
-    gaps = separation(spread, reading)
-    rate = state.rate + state.separation_rate * gaps
-    grid_log = state.grid_log_weight.copy()
-    log_mass = 0.0
-    if state.grid.shape[0] > 0:
-        log_mass = log_grid_normalizer(state, gaps)
-        for g in range(grid_log.shape[0]):
-            grid_log[g] -= state.separation_rate * (state.grid[g] * gaps).sum() + log_mass
-    else:
-        for f in range(rate.shape[0]):
-            log_mass += state.shape[f] * np.log(state.rate[f] / rate[f])
-    if reading != PUBLISHED:
-        return rate, grid_log, 0.0
-    n = ranks.n[0]
-    for j in range(n):
-        log_mass += (2.0 * j - n) * log_mean_prior(state, state.means[ranks.order[j]])
-    return rate, grid_log, log_mass + 0.5 * n * (n - 1) * np.log(state.separation_rate)
-
-
-@kernel
-def log_joint_conditioned(items: Items, state: State, reading: int, concentration_priors: Floats) -> float:
-    """Log of the target of SCDP-3: data, clusters, means, types, precisions, concentrations and the coupling."""
-    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
-    type_counts = slot_counts(state.type, state.precision.shape[0])
-    precision_sum, n_types = used_precision_sum(state)
-    spread = spread_of(state.means, np.flatnonzero(ranks.size))
-    n = ranks.n[0]
-    factor = np.empty((1, items.points.shape[1]))
-    total = log_coupling(state, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
-    for j in range(n):
-        power = 1.0 + n_types * (2.0 * j - n) if reading == PUBLISHED else 1.0
-        total += power * log_mean_prior(state, state.means[ranks.order[j]])
-    for i in range(state.cluster.shape[0]):
-        row = state.precision[state.type[i]]
-        total += log_given_mean(items, i, row, state.means[state.cluster[i]])
-        for f in range(row.shape[0]):
-            total += 0.5 * items.observed[i, f] * (np.log(row[f]) - LOG_2PI)
-    return total + log_prior_of_labels(items, state, ranks.size, type_counts, concentration_priors)
