@@ -9,7 +9,7 @@ from sklearn.base import clone
 from baseline_cases import as_distances, blobs, exclusive_or, touching_bars
 from scdp import compare
 from scdp.baselines import Binary, ClusterSVM, GraphPartition, ModernBinary
-from scdp.baselines.cluster_svm import most_violating
+from scdp.baselines.cluster_svm import TRIED_C, most_violating
 from scdp.baselines.linear_scores import Intervals, Sheet, score_pairs, sheets, sum_features
 from scdp.baselines.modern_binary import class_weights
 from scdp.baselines.pairs import PairTable, compared
@@ -19,10 +19,10 @@ from scdp.records import records_from
 from scdp.specs import Spec
 
 SYSTEMS = {
-    "Binary": Binary(n_pairs=300),
+    "Binary": Binary(n_pairs=300, n_folds=4),
     "ModernBinary": ModernBinary(rounds=(10, 25)),
-    "GraphPartition": GraphPartition(),
-    "ClusterSVM": ClusterSVM(),
+    "GraphPartition": GraphPartition(n_updates=400),
+    "ClusterSVM": ClusterSVM(C=1e4, n_updates=400),
 }
 
 
@@ -53,7 +53,8 @@ def test_missing_values_and_unknown_clusters_are_no_obstacle(system):
     X, y = blobs(0, 24, n_features=4)
     X[:, 2:] = X[:, :2] + 0.01
     rng = np.random.default_rng(0)
-    X[np.arange(len(X)), rng.integers(0, 4, len(X))] = np.nan
+    some = np.flatnonzero(rng.random(len(X)) < 0.3)
+    X[some, rng.integers(0, 4, len(some))] = np.nan
     X_test, y_test, y_train = X[y < 8], y[y < 8], np.where(y < 8, -1, y)
     assert f_score(system.fit(X, y_train).predict(X_test), y_test) > 0.9
 
@@ -87,7 +88,7 @@ def test_trees_learn_what_only_both_distances_say_and_additive_scores_do_not():
     (X, y), (X_test, y_test) = exclusive_or(0, 20), exclusive_or(1, 12)
     assert f_score(ModernBinary(rounds=(25,)).fit(X, y).predict(X_test), y_test) == 1
     assert f_score(Binary(n_pairs=300).fit(X, y).predict(X_test), y_test) > 0.98
-    for additive in (GraphPartition(), ClusterSVM()):
+    for additive in (GraphPartition(n_updates=200), ClusterSVM(C=1e4, n_updates=200)):
         assert f_score(additive.fit(X, y).predict(X_test), y_test) < 0.5
 
 
@@ -108,6 +109,12 @@ def test_progress_is_shown_on_request(capsys):
     X, y = blobs(0, 12)
     GraphPartition(n_updates=30, verbose=True).fit(X, y)
     assert capsys.readouterr().err.count("GraphPartition: update") == 10
+
+
+def test_c_is_chosen_on_held_out_clusters():
+    X, y = blobs(0, 16, size=4)
+    assert ClusterSVM(n_updates=40).fit(X, y).C_ in TRIED_C
+    assert ClusterSVM(C=7.0, n_updates=40).fit(X, y).C_ == 7
 
 
 def test_learners_need_clusters(system):

@@ -36,7 +36,7 @@ def run(
     n_chains: int = 2,
     n_sweeps: int = 60,
     n_jobs: int = 1,
-    seed: int = 3,
+    shared: bool = False,
 ):
     schedule = Schedule(n_chains, n_sweeps, n_sweeps // 2, n_jobs=n_jobs)
     rngs = streams(3, n_chains)

@@ -49,7 +49,7 @@ class Binary(PairBaseline):
         self,
         spec: Spec | None = None,
         n_folds: int = 10,
-        n_pairs: int = 1500,
+        n_pairs: int = 4000,
         random_state: int = 0,
         verbose: bool = False,
     ) -> None:

@@ -1,10 +1,10 @@
-"""`scdp demo`: the digits bundled with scikit-learn enter; a table, report.html and two CSV files leave."""
+"""`scdp demo`: made-up citations enter, half of their clusters hidden; a table, report.html and two CSV files leave."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from scdp.datasets import Labelled
     from scdp.estimators import SCDP
     from scdp.posterior import Posterior
-    from scdp.report import Gallery, ReportPage, SystemRow
+    from scdp.records import Records
+    from scdp.report import RecordPair, ReportPage, SystemRow
+    from scdp.specs import Spec
 
-# Sizes at which the chains agree within seconds.
-IMAGES_PER_DIGIT = 20
-IMAGE_SIZE = 4
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+N_RECORDS = 240
 N_CHAINS = 4
-N_SWEEPS = 3000
+N_SWEEPS = 1000
+N_PAIRS = 6
 SEED = 0
 
 EXAMPLES = """\b
@@ -43,59 +47,63 @@ Examples:
     help="Folder to write report.html, clusters.csv and gold.csv into.",
 )
 def demo(folder: Path) -> None:
-    """Cluster an embedded example and write a report.
+    """Cluster made-up citations and write a report.
 
-    Five digits are shown with their clusters; images of five other digits are then clustered, without
-    being told how many kinds there are. The images come with scikit-learn: nothing is downloaded.
+    Half of the papers are shown with their citations grouped; the citations of the other half are then
+    grouped without being told how many papers there are. Nothing is downloaded.
     """
     from scdp.report import open_folder, write_rows, write_text
 
     open_folder(folder)
-    _say("loading (the first run compiles the sampler, about half a minute)")
-    train, test, pictures = load_digits()
+    _say("getting ready (the first run compiles the sampler, about half a minute)")
+    train, test = load_citations()
     compile_kernels(train, test)
-    _say(f"sampling {N_CHAINS} chains of {N_SWEEPS} sweeps, with and without learning")
-    labels, posterior, seconds = run_model("scdp1", train, test)
-    probabilities = posterior.membership_probability(labels)[len(train) :]
-    clusters = by_size(labels[len(train) :])
-    systems = [score("SCDP-1", "learns from shown ones", clusters, test, seconds)]
-    systems += score_baselines(train, test)
-    page = make_page(systems, posterior, clusters, probabilities, test, pictures)
+    _say(f"sampling {N_CHAINS} chains of {N_SWEEPS} sweeps")
+    clusters, probabilities, posterior, seconds = run_model(train, test)
+    systems = [score("SCDP-1", "learns from shown papers", clusters, test, seconds)]
+    _say("running the opponents")
+    systems += score_opponents(train, test)
+    page = make_page(systems, posterior, clusters, probabilities, test)
     write_rows(folder / "gold.csv", ["id", "cluster"], zip(test.ids, test.clusters, strict=True))
     rounded = [f"{probability:.4f}" for probability in probabilities]
-    write_rows(
-        folder / "clusters.csv",
-        ["id", "cluster", "probability"],
-        zip(test.ids, clusters, rounded, strict=True),
-    )
+    header = ["id", "cluster", "probability"]
+    write_rows(folder / "clusters.csv", header, zip(test.ids, clusters, rounded, strict=True))
     write_text(folder / "report.html", page.html())
     show(page, folder)
 
 
-def load_digits() -> tuple[Labelled, Labelled, NDArray[np.float64]]:
-    """The shown part, the new part, and the new part's pictures in [0, 1]; the same on every machine."""
+def load_citations() -> tuple[Labelled, Labelled]:
+    """The shown part and the new part: whole clusters, dealt at random; the same on every machine."""
     import numpy as np
-    from sklearn.datasets import load_digits as bundled
 
-    from scdp.datasets import Labelled
-    from scdp.datasets.digits import TEST_DIGITS, TRAIN_DIGITS, shrink, standardized
+    from scdp.datasets import Labelled, make_records
 
-    pixels, digits = bundled(return_X_y=True)
-    rng = np.random.default_rng(SEED)
-    train, test = (
-        np.sort(
-            np.concatenate(
-                [rng.choice(np.flatnonzero(digits == digit), IMAGES_PER_DIGIT, False) for digit in part]
-            )
-        )
-        for part in (TRAIN_DIGITS, TEST_DIGITS)
-    )
-    data = standardized(shrink(pixels[np.concatenate([train, test])], IMAGE_SIZE))
-    pictures = pixels[test].reshape(-1, 8, 8) / 16
-    return (
-        Labelled(data[: len(train)], digits[train], train),
-        Labelled(data[len(train) :], digits[test], test),
-        pictures,
+    made = make_records(N_RECORDS, kind="citations", seed=SEED)
+    papers = np.unique(made.clusters, return_inverse=True)[1]
+    known = Labelled(made.data, papers, made.ids)
+    order = np.random.default_rng(SEED).permutation(known.n_clusters)
+    new = np.isin(papers, order[: known.n_clusters // 2])
+    return known.take(~new), known.take(new)
+
+
+def records_of(part: Labelled) -> Records:
+    """The items of a part, known here to be records."""
+    return cast("Records", part.data)
+
+
+def plain_spec() -> Spec:
+    """Each field by its plainest comparison, fixed before any score was seen."""
+    from scdp import compare
+    from scdp.specs import Spec
+
+    return Spec(
+        entity="citation",
+        fields=[
+            compare.edit("title"),
+            compare.edit("author"),
+            compare.absolute("year"),
+            compare.edit("venue"),
+        ],
     )
 
 
@@ -103,21 +111,23 @@ def compile_kernels(train: Labelled, test: Labelled) -> None:
     """Make every kernel ready on a few rows, so that times below are those of the work itself."""
     import numpy as np
 
-    every = max(1, IMAGES_PER_DIGIT // 4)
-    few, new = np.arange(0, len(train), every), np.arange(0, len(test), every)
-    fit_model("scdp1", train.take(few), test.take(new), n_sweeps=40, verbose=0)
+    few = np.arange(12)
+    fit_model(train.take(few), test.take(few), n_sweeps=20, verbose=0)
 
 
-def run_model(model: str, train: Labelled, test: Labelled) -> tuple[NDArray[np.int64], Posterior, float]:
-    """Labels of shown and new images, their posterior, and the seconds it took."""
+def run_model(train: Labelled, test: Labelled) -> tuple[Integers, Floats, Posterior, float]:
+    """Clusters of the new records, their probabilities, the posterior of all, and the seconds it took."""
     import time
 
     start = time.perf_counter()
-    fitted = fit_model(model, train, test, n_sweeps=N_SWEEPS, verbose=int(sys.stderr.isatty()))
-    return fitted.labels_, fitted.posterior_, time.perf_counter() - start
+    fitted = fit_model(train, test, N_SWEEPS, verbose=int(sys.stderr.isatty()))
+    seconds = time.perf_counter() - start
+    probabilities = fitted.posterior_.membership_probability(fitted.labels_)
+    new = slice(len(train), None)
+    return by_size(fitted.labels_[new]), probabilities[new], fitted.posterior_, seconds
 
 
-def fit_model(model: str, train: Labelled, test: Labelled, n_sweeps: int, verbose: int) -> SCDP:
+def fit_model(train: Labelled, test: Labelled, n_sweeps: int, verbose: int) -> SCDP:
     """The shown part with its clusters and the new part without, fitted together."""
     import warnings
 
@@ -127,22 +137,25 @@ def fit_model(model: str, train: Labelled, test: Labelled, n_sweeps: int, verbos
     from scdp.posterior import ConvergenceWarning
 
     estimator = SCDP(
-        model,
+        "scdp1",
+        spec=plain_spec(),
         n_chains=N_CHAINS,
         n_sweeps=n_sweeps,
-        standardize=False,
+        init="singletons",
         n_jobs=-1,
         random_state=SEED,
         verbose=verbose,
     )
     known = np.concatenate([train.clusters, np.full(len(test), -1)])
+    shown, new = records_of(train), records_of(test)
+    columns = {name: [*shown[name], *new[name]] for name in new.names}
     with warnings.catch_warnings():
         # The verdict is asked of the posterior and told in words at the end.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(np.vstack([np.asarray(train.data), np.asarray(test.data)]), known)
+        return estimator.fit(columns, known)
 
 
-def by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def by_size(labels: Integers) -> Integers:
     """The same clusters numbered from 1, the largest first."""
     import numpy as np
 
@@ -152,28 +165,33 @@ def by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank[place]
 
 
-def score_baselines(train: Labelled, test: Labelled) -> list[SystemRow]:
-    """The opponents on the same new images."""
+def score_opponents(train: Labelled, test: Labelled) -> list[SystemRow]:
+    """The opponents on the same new records."""
     import time
 
-    from scdp.baselines import Coarse, Fine, OracleKMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    labels, _, seconds = run_model("cdp", train, test)
-    rows = [score("CDP", "learns nothing", labels[len(train) :], test, seconds)]
-    for name, note, baseline, told in [
-        ("Oracle k-means", "is told there are five", OracleKMeans(random_state=SEED), True),
-        ("Coarse", "all in one cluster", Coarse(), False),
-        ("Fine", "each its own cluster", Fine(), False),
+    from scdp.baselines import Coarse, Fine, ModernBinary
+
+    rows = []
+    for name, note, opponent in [
+        (
+            "ModernBinary",
+            "boosted trees on pairs",
+            ModernBinary(plain_spec(), random_state=SEED),
+        ),
+        ("Coarse", "all in one cluster", Coarse()),
+        ("Fine", "each its own cluster", Fine()),
     ]:
         start = time.perf_counter()
-        baseline.fit(train.data, train.clusters)
-        hint = {"gold": test.clusters} if told else {}
-        found = baseline.predict(test.data, **hint)
+        # Threads that wait for one another on a busy machine take far longer than one thread alone.
+        with threadpool_limits(1):
+            found = opponent.fit(train.data, train.clusters).predict(test.data)
         rows.append(score(name, note, found, test, time.perf_counter() - start))
     return rows
 
 
-def score(name: str, note: str, found: NDArray[np.int64], test: Labelled, seconds: float) -> SystemRow:
+def score(name: str, note: str, found: Integers, test: Labelled, seconds: float) -> SystemRow:
     """One row of the table."""
     from scdp import metrics
     from scdp.report import SystemRow
@@ -188,40 +206,38 @@ def score(name: str, note: str, found: NDArray[np.int64], test: Labelled, second
     )
 
 
-def verdict_of(posterior: Posterior) -> tuple[str, bool]:
-    """The interval of the number of clusters and whether to believe it, in words."""
+def verdict_of(posterior: Posterior, truth: int) -> tuple[str, bool]:
+    """The interval of the number of clusters, whether it holds the truth, and whether the chains agree."""
     low, high = posterior.n_clusters_interval(0.9, hidden_only=True)
     problem = posterior.convergence_warning()
-    interval = f"90 % interval of the number of clusters among the new images: {low} to {high}."
+    where = "inside" if low <= truth <= high else "outside"
+    interval = (
+        f"90 % interval of the number of clusters among the new records: {low} to {high}; "
+        f"the true number, {truth}, is {where}."
+    )
     agreement = "The chains agree: no R-hat above 1.05." if problem is None else problem
     return f"{interval} {agreement}", problem is None
 
 
 def make_page(
-    systems: list[SystemRow],
-    posterior: Posterior,
-    clusters: NDArray[np.int64],
-    probabilities: NDArray[np.float64],
-    test: Labelled,
-    pictures: NDArray[np.float64],
+    systems: list[SystemRow], posterior: Posterior, clusters: Integers, probabilities: Floats, test: Labelled
 ) -> ReportPage:
     """The report of this run."""
     import numpy as np
 
     from scdp.report import Figure, ReportPage
-    from scdp.report.charts import heat_map, histogram, legend
+    from scdp.report.charts import heat_map, histogram
 
-    verdict, converged = verdict_of(posterior)
+    verdict, converged = verdict_of(posterior, test.n_clusters)
+    together = posterior.co_clustering_matrix(posterior.hidden)
     order = np.lexsort((-probabilities, clusters))
-    kinds = [f"digit {digit}" for digit in test.clusters[order]]
-    matrix = posterior.co_clustering_matrix(posterior.hidden[order])
     interval = posterior.n_clusters_interval(0.9, hidden_only=True)
     return ReportPage(
-        title="Which of these images show the same thing?",
+        title="Which of these citations are of the same paper?",
         lead=(
-            f"{len(test)} images of five digits the model has never seen (0, 2, 4, 6, 7), clustered after it was "
-            "shown grouped images of five others (1, 3, 5, 8, 9). It is not told how many kinds there are. "
-            f"scikit-learn's bundled digits, brought to {IMAGE_SIZE} x {IMAGE_SIZE} pixels."
+            f"{len(test)} made-up citations of {test.n_clusters} papers the model has never seen, clustered after "
+            f"it was shown {N_RECORDS - len(test)} grouped citations of others. It is not told how many papers "
+            "there are. Compared: title, author and venue by edit distance, year by difference."
         ),
         verdict=verdict,
         converged=converged,
@@ -231,10 +247,11 @@ def make_page(
             f"Share of {posterior.n_chains * posterior.n_draws} draws; dark bars are the 90 % interval.",
         ),
         second=Figure(
-            "Which images belong together?",
-            heat_map(matrix, clusters[order].tolist(), kinds) + legend(kinds),
-            "Probability that two images are in one cluster (dark: 1), in the order of the clusters found. "
-            "The strip shows the true digit, which the model did not see.",
+            "Which citations belong together?",
+            heat_map(together[np.ix_(order, order)], clusters[order].tolist(), test.clusters[order].tolist()),
+            "Probability that two citations are in one cluster (dark: 1), in the order of the clusters found, white "
+            "lines between them. Along the strip, the colour changes with the true paper, which the model did "
+            "not see; colours repeat.",
         ),
         systems=systems,
         table_note=(
@@ -242,34 +259,31 @@ def make_page(
             "VI: variation of information in nats, lower is better. "
             "Seconds without the one-time compilation."
         ),
-        galleries=galleries(clusters, probabilities, test, pictures),
-        gallery_note=(
-            "Under each image its true digit. The images a cluster is surest of come first; "
-            "a yellow frame means: probability of belonging there below one half."
-        ),
+        pairs=uncertain_pairs(together, test),
     )
 
 
-def galleries(
-    clusters: NDArray[np.int64],
-    probabilities: NDArray[np.float64],
-    test: Labelled,
-    pictures: NDArray[np.float64],
-) -> list[Gallery]:
-    """Every cluster found with its images, the surest first."""
+def uncertain_pairs(together: Floats, test: Labelled) -> list[RecordPair]:
+    """The pairs whose probability is nearest to one half; each record at most once, so that they differ."""
     import numpy as np
 
-    from scdp.report import Gallery
-    from scdp.report.charts import png
+    from scdp.report import RecordPair
 
-    out = []
-    for cluster in range(1, int(clusters.max()) + 1):
-        rows = np.flatnonzero(clusters == cluster)
-        rows = rows[np.argsort(-probabilities[rows], kind="stable")]
-        items = [(png(pictures[i]), str(test.clusters[i]), float(probabilities[i])) for i in rows]
-        mean = probabilities[rows].mean()
-        out.append(Gallery(f"Cluster {cluster}", f"{len(rows)} images, mean probability {mean:.2f}", items))
-    return out
+    left, right = np.triu_indices(len(test), k=1)
+    cells = list(records_of(test).rows())
+    used: set[int] = set()
+    pairs = []
+    for place in np.argsort(np.abs(together[left, right] - 0.5), kind="stable"):
+        i, j = int(left[place]), int(right[place])
+        if used & {i, j}:
+            continue
+        used |= {i, j}
+        same = bool(test.clusters[i] == test.clusters[j])
+        ids = (str(test.ids[i]), str(test.ids[j]))
+        pairs.append(RecordPair(ids, (cells[i], cells[j]), float(together[i, j]), same))
+        if len(pairs) == N_PAIRS:
+            break
+    return pairs
 
 
 def show(page: ReportPage, folder: Path) -> None:
@@ -277,7 +291,7 @@ def show(page: ReportPage, folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Digits: five shown, five new", title_justify="left", title_style="bold")
+    table = Table(title="Citations of papers never seen", title_justify="left", title_style="bold")
     table.add_column("system")
     for name in ("F", "VI", "clusters", "seconds"):
         table.add_column(name, justify="right")

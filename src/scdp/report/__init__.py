@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from scdp.report.files import open_folder, write_rows, write_text
-from scdp.report.page import Figure, Gallery, ReportPage, SystemRow
+from scdp.report.page import Figure, RecordPair, ReportPage, SystemRow
 
-__all__ = ["Figure", "Gallery", "ReportPage", "SystemRow", "open_folder", "write_rows", "write_text"]
+__all__ = ["Figure", "RecordPair", "ReportPage", "SystemRow", "open_folder", "write_rows", "write_text"]

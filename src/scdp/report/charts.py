@@ -74,7 +74,7 @@ def _truth_line(x: float, truth: int) -> str:
     )
 
 
-def heat_map(probabilities: Floats, clusters: Sequence[int], kinds: Sequence[str]) -> str:
+def heat_map(probabilities: Floats, clusters: Sequence[int], kinds: Sequence[int]) -> str:
     """Co-clustering of items in the given order: a picture, lines between clusters, a strip of true kinds."""
     size, edge, strip = len(probabilities), 400.0, 14.0
     step = edge / size
@@ -91,23 +91,14 @@ def heat_map(probabilities: Floats, clusters: Sequence[int], kinds: Sequence[str
         if clusters[i] != clusters[i - 1]:
             parts.append(
                 f'<path d="M0 {i * step:.2f}H{strip + 6 + edge}M{strip + 6 + i * step:.2f} 0V{edge}" '
-                'stroke="#fff" stroke-width="1.5" opacity=".9"/>'
+                'stroke="#fff" stroke-width="1"/>'
             )
     return _svg(420, 400, parts, "Heat map of the probability that two items are together")
 
 
-def colours_of(kinds: Sequence[str]) -> dict[str, str]:
-    """A colour for each kind, in the order of their names."""
-    return {kind: PALETTE[place % len(PALETTE)] for place, kind in enumerate(sorted(set(kinds)))}
-
-
-def legend(kinds: Sequence[str]) -> str:
-    """The colours of `heat_map`'s strip in words."""
-    marks = (
-        f'<span><i style="background:{colour}"></i>{escape(kind)}</span>'
-        for kind, colour in colours_of(kinds).items()
-    )
-    return f'<p class="legend">{"".join(marks)}</p>'
+def colours_of(kinds: Sequence[int]) -> dict[int, str]:
+    """A colour for each kind, in the order in which they appear, so that neighbours differ; colours repeat."""
+    return {kind: PALETTE[place % len(PALETTE)] for place, kind in enumerate(dict.fromkeys(kinds))}
 
 
 def _svg(width: int, height: int, parts: list[str], title: str) -> str:

@@ -1,8 +1,8 @@
-"""The report: a table, figures and sample items enter; one HTML page that asks the network for nothing leaves."""
+"""The report: a table, figures and pairs of records enter; one HTML page that asks the network for nothing leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -31,15 +31,13 @@ th:first-child,td:first-child{text-align:left;white-space:normal}
 td small{display:block;color:var(--soft)}
 tr.ours td{font-weight:600;background:#eef5fa}
 tr.ours small{font-weight:400}
-.legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:10px 0 0;font-size:.88rem;color:var(--soft)}
-.legend i{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:5px}
-.cluster{border-top:1px solid var(--line);padding:10px 0}
-.cluster h3{font-size:.9rem;margin:0 0 6px;font-weight:600}
-.cluster h3 span{color:var(--soft);font-weight:400}
-.items{display:flex;flex-wrap:wrap;gap:6px}
-.items figure{margin:0;width:38px;text-align:center;font-size:.72rem;color:var(--soft);line-height:1.3}
-.items img{display:block;width:38px;height:38px;image-rendering:pixelated;border-radius:3px}
-.items .unsure img{outline:2px solid #e69f00}
+.pair{border-top:1px solid var(--line);padding:10px 0}
+.pair h3{font-size:.9rem;margin:0 0 4px;font-weight:600}
+.pair h3 span{color:var(--soft);font-weight:400}
+.pair table{table-layout:fixed}
+.pair th,.pair td{text-align:left;white-space:normal;overflow-wrap:anywhere;border:0;padding:1px 6px;vertical-align:top}
+.pair th:first-child{width:5rem}
+.pair tr.differs td{background:#fdf4e3}
 @media(max-width:760px){.figures{grid-template-columns:1fr}main{padding:20px 12px}section{padding:14px 12px}}
 @media(max-width:480px){table{font-size:.84rem}th{font-size:.75rem}th,td{padding:6px 3px}}
 """
@@ -67,12 +65,13 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Gallery:
-    """One cluster found: its title, and (picture address, caption, probability) of each item."""
+class RecordPair:
+    """Two records of the same fields, the probability that they are of one cluster, and whether they are."""
 
-    title: str
-    note: str
-    items: Sequence[tuple[str, str, float]]
+    ids: tuple[str, str]
+    cells: tuple[Mapping[str, str | None], Mapping[str, str | None]]
+    probability: float
+    same: bool
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,7 @@ class ReportPage:
     second: Figure
     systems: Sequence[SystemRow]
     table_note: str
-    galleries: Sequence[Gallery]
-    gallery_note: str
+    pairs: Sequence[RecordPair]
 
     def html(self) -> str:
         """The page as one text."""
@@ -98,8 +96,8 @@ class ReportPage:
             f'<p class="verdict{warn}">{escape(self.verdict)}</p>',
             f'<div class="figures"><div>{_figure(self.first)}{_table(self.systems, self.table_note)}</div>',
             f"<div>{_figure(self.second)}</div></div>",
-            f"<section><h2>The clusters found</h2>{_note(self.gallery_note)}",
-            *map(_gallery, self.galleries),
+            "<section><h2>The most uncertain pairs</h2>",
+            *map(_pair, self.pairs),
             "</section>",
         ]
         return (
@@ -138,15 +136,20 @@ def _row(system: SystemRow, first: bool) -> str:
     )
 
 
-def _gallery(gallery: Gallery) -> str:
-    items = "".join(_item(*item) for item in gallery.items)
+def _pair(pair: RecordPair) -> str:
+    truth = "the same" if pair.same else "not the same"
+    head = f"<tr><th></th><th>{escape(pair.ids[0])}</th><th>{escape(pair.ids[1])}</th></tr>"
+    rows = "".join(_field(name, left, pair.cells[1].get(name)) for name, left in pair.cells[0].items())
     return (
-        f'<div class="cluster"><h3>{escape(gallery.title)} <span>{escape(gallery.note)}</span></h3>'
-        f'<div class="items">{items}</div></div>'
+        f'<div class="pair"><h3>The same with probability {pair.probability:.2f} <span>in truth {truth}</span></h3>'
+        f"<table>{head}{rows}</table></div>"
     )
 
 
-def _item(picture: str, caption: str, probability: float) -> str:
-    unsure = ' class="unsure"' if probability < 0.5 else ""
-    words = f"{escape(caption)}, probability {probability:.2f}"
-    return f'<figure{unsure}><img src="{escape(picture)}" alt="{words}" title="{words}">{escape(caption)}</figure>'
+def _field(name: str, left: str | None, right: str | None) -> str:
+    kind = "" if left == right else ' class="differs"'
+    return f"<tr{kind}><th>{escape(name)}</th><td>{_cell(left)}</td><td>{_cell(right)}</td></tr>"
+
+
+def _cell(text: str | None) -> str:
+    return "<small>missing</small>" if text is None else escape(text)

@@ -18,6 +18,9 @@ from scdp.sampler.separation import PUBLISHED, READINGS, log_coupling, separatio
 from scdp.sampler.state import State
 from scdp.sampler.types import resample_precisions, resample_types
 
+# A rate outside [1e-9, 1e9] is ruled out: the prior gives that one in a billion, and its logarithm stays finite.
+LOG_LARGEST_RATE = float(np.log(1e9))
+
 
 def with_means(rng: np.random.Generator, state: State, items: Items) -> State:
     """A state to start from: means drawn as SCDP-1 would draw them."""
@@ -80,6 +83,8 @@ def resample_separation_rate(
     factor = np.empty((1, len(precision_sum)))
 
     def log_density(log_value: float) -> float:
+        if abs(log_value) > LOG_LARGEST_RATE:
+            return -np.inf
         value = float(np.exp(log_value))
         now = state._replace(separation_rate=value)
         coupling = log_coupling(now, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
