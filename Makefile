@@ -35,8 +35,9 @@ format: .venv/dev.stamp
 	@$(BIN)/ruff format .
 
 bench: .venv/dev.stamp
-	@$(BIN)/python -m benchmarks.sampler_speed
-	@$(BIN)/python -m benchmarks.comparisons_speed
+	@-$(BIN)/python -m benchmarks.sampler_speed
+	@-$(BIN)/python -m benchmarks.comparisons_speed
+	@-$(BIN)/python -m benchmarks.distance_speed
 
 gold: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.gold

@@ -39,16 +39,17 @@ def exclusive_or(seed: int, n_clusters: int, size: int = 6):
     return distances, y
 
 
-def pluses(seed: int, centres, size: int = 60, long: float = 1.5, thin: float = 0.05):
+def pluses(seed: int, centres, size: int = 60):
     """Axis-aligned pluses: half of a cluster's points spread along each axis."""
     rng = np.random.default_rng(seed)
     centres = np.asarray(centres, dtype=float)
     y = np.repeat(np.arange(len(centres)), size)
     flat = np.tile(np.arange(size) % 2 == 0, len(centres))
-    spread = np.where(flat[:, None], [long, thin], [thin, long])
-    return centres[y] + spread * rng.uniform(-1, 1, (len(y), 2)), y
+    spread = np.where(flat[:, None], PLUS_SPREADS[0], PLUS_SPREADS[1])
+    return centres[y] + spread * rng.normal(size=(len(y), 2)), y
 
 
-# Arms reach past the neighbours' centres without crossing their arms' ends.
-PLUS_TRAINING = [(-20, 0), (-20, 8), (-12, 0), (-12, 8)]
-PLUS_TEST = [(0, 0), (1.2, 0.9), (2.4, 1.8)]
+PLUS_SPREADS = np.array([[1.5, 0.03], [0.03, 1.5]])
+# Arms reach past the neighbours' centres.
+PLUS_TRAINING = [(-3, -3), (-1.5, 3), (3, -2), (0, 0), (2, 2.5), (-3, 1), (1.2, -3.2), (3.3, 0.7)]
+PLUS_TEST = [(-1, -1), (1, 0), (0, 1)]

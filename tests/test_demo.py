@@ -19,7 +19,7 @@ from scdp import metrics
 from scdp.cli import demo_command, main
 from scdp.errors import InputError
 from scdp.posterior import Posterior
-from scdp.report import Figure, Gallery, ReportPage, SystemRow, open_folder, write_rows, write_text
+from scdp.report import Figure, RecordPair, ReportPage, SystemRow, open_folder, write_rows, write_text
 from scdp.report.charts import heat_map, histogram, png
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}
@@ -27,10 +27,10 @@ VOID = {"meta", "img", "br", "link", "hr", "input"}
 
 @pytest.fixture(scope="module")
 def small_demo(tmp_path_factory):
-    """The command with few images and sweeps, somewhere not yet there; SCDP_DATA must not matter."""
+    """The command with few records and sweeps, somewhere not yet there; SCDP_DATA must not matter."""
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo_command, "IMAGES_PER_DIGIT", 6)
+        patch.setattr(demo_command, "N_RECORDS", 80)
         patch.setattr(demo_command, "N_SWEEPS", 60)
         patch.setenv("SCDP_DATA", "/nowhere")
         result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
@@ -52,9 +52,10 @@ def test_it_writes_three_files_and_nothing_else(small_demo):
 
 
 def test_clusters_have_ids_and_probabilities(small_demo):
-    rows = rows_of(small_demo[0] / "clusters.csv")
+    rows, gold = (rows_of(small_demo[0] / name) for name in ("clusters.csv", "gold.csv"))
     assert list(rows[0]) == ["id", "cluster", "probability"]
-    assert len({row["id"] for row in rows}) == len(rows) == 30
+    assert [row["id"] for row in rows] == [row["id"] for row in gold]
+    assert 20 < len({row["id"] for row in rows}) == len(rows) < 80
     assert all(0 <= float(row["probability"]) <= 1 for row in rows)
     assert {int(row["cluster"]) for row in rows} == set(range(1, len({row["cluster"] for row in rows}) + 1))
 
@@ -75,9 +76,10 @@ def test_the_table_agrees_with_the_files(small_demo):
 
 def test_it_says_the_interval_and_the_verdict(small_demo):
     words = " ".join(small_demo[1].stdout.split())
-    assert re.search(r"90 % interval of the number of clusters among the new images: \d+ to \d+\.", words)
+    assert re.search(r"90 % interval of the number of clusters among the new records: \d+ to \d+;", words)
+    assert re.search(r"the true number, \d+, is (inside|outside)\.", words)
     assert "The chains agree" in words or "The chains have not converged on" in words
-    assert all(system in words for system in ("SCDP-1", "CDP", "Oracle k-means", "Coarse", "Fine"))
+    assert all(system in words for system in ("SCDP-1", "ModernBinary", "Coarse", "Fine"))
 
 
 def test_progress_goes_to_stderr(small_demo):
@@ -86,7 +88,7 @@ def test_progress_goes_to_stderr(small_demo):
 
 
 def test_the_same_again_for_the_same_seed(small_demo, monkeypatch, tmp_path):
-    monkeypatch.setattr(demo_command, "IMAGES_PER_DIGIT", 6)
+    monkeypatch.setattr(demo_command, "N_RECORDS", 80)
     monkeypatch.setattr(demo_command, "N_SWEEPS", 60)
     assert CliRunner().invoke(main, ["demo", "--out", str(tmp_path)]).exit_code == 0
     for name in ("clusters.csv", "gold.csv"):
@@ -104,13 +106,12 @@ def test_a_file_in_the_way_is_one_sentence_before_any_work(tmp_path):
     assert place.read_text() == "mine"
 
 
-def test_shown_and_new_digits_do_not_overlap():
-    train, test, pictures = demo_command.load_digits()
-    assert set(train.clusters) == {1, 3, 5, 8, 9}
-    assert set(test.clusters) == {0, 2, 4, 6, 7}
+def test_shown_and_new_papers_do_not_overlap():
+    train, test = demo_command.load_citations()
+    assert not set(train.clusters) & set(test.clusters)
     assert not set(train.ids) & set(test.ids)
-    assert pictures.shape == (len(test), 8, 8)
-    assert (pictures.min(), pictures.max()) == (0.0, 1.0)
+    assert len(train) + len(test) == demo_command.N_RECORDS
+    assert abs(train.n_clusters - test.n_clusters) <= 1
 
 
 @pytest.mark.parametrize(("shift", "converged"), [(0, True), (3, False)])
@@ -119,9 +120,25 @@ def test_the_verdict_follows_the_chains(shift, converged):
     # Two chains that see 1 or 2 clusters at random; with a shift the second sees three more.
     draws = rng.integers(0, 2, (2, 200, 1)) * np.array([0, 1, 1, 0, 1, 0])
     draws[1, :, 3:] += shift * np.array([1, 2, 3])
-    words, agreed = demo_command.verdict_of(Posterior(draws))
+    words, agreed = demo_command.verdict_of(Posterior(draws), truth=2)
     assert agreed is converged
     assert ("The chains agree" in words) is converged
+    assert "the true number, 2, is inside" in words
+    assert "the true number, 9, is outside" in demo_command.verdict_of(Posterior(draws), truth=9)[0]
+
+
+def test_uncertain_pairs_are_near_one_half_and_share_no_record():
+    _, test = demo_command.load_citations()
+    together = np.eye(len(test))
+    for i, j, probability in [(0, 1, 0.45), (1, 2, 0.5), (3, 4, 0.7), (0, 5, 0.4)]:
+        together[i, j] = together[j, i] = probability
+    pairs = demo_command.uncertain_pairs(together, test)
+    assert [pair.probability for pair in pairs[:3]] == [0.5, 0.4, 0.7]
+    assert pairs[0].ids == (test.ids[1], test.ids[2])
+    assert pairs[0].cells[0]["title"] == test.data["title"][1]
+    assert pairs[0].same == (test.clusters[1] == test.clusters[2])
+    used = [name for pair in pairs for name in pair.ids]
+    assert len(used) == len(set(used)) == 2 * demo_command.N_PAIRS
 
 
 def test_clusters_are_numbered_by_size():
@@ -157,15 +174,15 @@ def test_the_page_is_whole_and_asks_for_nothing(small_demo):
     assert not {"script", "link", "iframe"} & set(checker.tags)
     assert "url(" not in text
     assert "@import" not in text
-    assert checker.tags.count("figure") == 30
+    assert text.count('<div class="pair">') == demo_command.N_PAIRS
     assert checker.tags.count("svg") == 2
 
 
 def page_with(text):
     row = SystemRow(text, text, 0.5, 1.0, 2, 3.0)
     figure = Figure(text, "<svg></svg>", text)
-    gallery = Gallery(text, text, [("data:,", text, 0.4)])
-    return ReportPage(text, text, text, False, figure, figure, [row], text, [gallery], text).html()
+    pair = RecordPair((text, text), ({text: text, "b": None}, {text: "other", "b": None}), 0.4, False)
+    return ReportPage(text, text, text, False, figure, figure, [row], text, [pair]).html()
 
 
 def test_all_text_is_escaped():
@@ -175,9 +192,11 @@ def test_all_text_is_escaped():
     assert "&lt;script&gt;" in text
 
 
-def test_an_unsure_item_and_a_bad_verdict_are_marked():
+def test_differences_missing_cells_and_a_bad_verdict_are_marked():
     text = page_with("words")
-    assert '<figure class="unsure">' in text
+    assert text.count('<tr class="differs">') == 1
+    assert text.count("<small>missing</small>") == 2
+    assert "probability 0.40 <span>in truth not the same" in text
     assert '<p class="verdict warn">' in text
 
 
@@ -223,9 +242,12 @@ def test_a_histogram_has_a_bar_for_each_number_seen():
 
 
 def test_a_heat_map_has_lines_between_clusters_and_a_strip_of_kinds():
-    root = ElementTree.fromstring(heat_map(np.eye(4), [1, 1, 2, 3], ["a", "b", "a", "<c>"]))
+    root = ElementTree.fromstring(heat_map(np.eye(4), [1, 1, 2, 3], [7, 9, 7, 8]))
     tags = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert (tags.count("image"), tags.count("path"), tags.count("rect")) == (1, 2, 4)
+    colours = [element.get("fill") for element in root.iter() if element.tag.endswith("rect")]
+    assert colours[0] == colours[2]
+    assert len(set(colours)) == 3
 
 
 # ---- files ----

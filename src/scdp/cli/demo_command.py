@@ -92,7 +92,7 @@ def records_of(part: Labelled) -> Records:
 
 
 def plain_spec() -> Spec:
-    """Each field by its plainest comparison, fixed before any score was seen."""
+    """Each field by its plainest comparison, not chosen by the scores it leads to."""
     from scdp import compare
     from scdp.specs import Spec
 
