@@ -94,4 +94,6 @@ def log_joint(items: Items, state: State, concentration_priors: Floats) -> float
     """Everything: data, clusters, types, precisions and concentrations."""
     counts = slot_counts(state.cluster, items.known_in_slot.shape[0])
     type_counts = slot_counts(state.type, state.precision.shape[0])
-    return log_data(items, state) + log_prior_of_labels(items, state, counts, type_counts, concentration_priors)
+    return log_data(items, state) + log_prior_of_labels(
+        items, state, counts, type_counts, concentration_priors
+    )
