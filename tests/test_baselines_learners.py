@@ -21,7 +21,7 @@ from scdp.specs import Spec
 SYSTEMS = {
     "Binary": Binary(n_pairs=300, n_folds=4),
     "ModernBinary": ModernBinary(rounds=(10, 25)),
-    "GraphPartition": GraphPartition(n_updates=400),
+    "GraphPartition": GraphPartition(updates=(100, 400)),
     "ClusterSVM": ClusterSVM(C=1e4, n_updates=400),
 }
 
@@ -88,7 +88,7 @@ def test_trees_learn_what_only_both_distances_say_and_additive_scores_do_not():
     (X, y), (X_test, y_test) = exclusive_or(0, 20), exclusive_or(1, 12)
     assert f_score(ModernBinary(rounds=(25,)).fit(X, y).predict(X_test), y_test) == 1
     assert f_score(Binary(n_pairs=300).fit(X, y).predict(X_test), y_test) > 0.98
-    for additive in (GraphPartition(n_updates=200), ClusterSVM(C=1e4, n_updates=200)):
+    for additive in (GraphPartition(updates=(200,)), ClusterSVM(C=1e4, n_updates=200)):
         assert f_score(additive.fit(X, y).predict(X_test), y_test) < 0.5
 
 
@@ -107,8 +107,8 @@ def test_learners_say_what_they_used_and_chose():
 
 def test_progress_is_shown_on_request(capsys):
     X, y = blobs(0, 12)
-    GraphPartition(n_updates=30, verbose=True).fit(X, y)
-    assert capsys.readouterr().err.count("GraphPartition: update") == 10
+    GraphPartition(updates=(10, 30), verbose=True).fit(X, y)
+    assert capsys.readouterr().err.count("GraphPartition: ") == 5
 
 
 def test_c_is_chosen_on_held_out_clusters():

@@ -55,7 +55,7 @@ def demo(folder: Path) -> None:
     from scdp.report import open_folder, write_rows, write_text
 
     open_folder(folder)
-    _say("getting ready (the first run compiles the sampler, about half a minute)")
+    _say("getting ready (the first run compiles the sampler, about a minute)")
     train, test = load_citations()
     compile_kernels(train, test)
     _say(f"sampling {N_CHAINS} chains of {N_SWEEPS} sweeps")
