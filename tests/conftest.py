@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+# Test processes run side by side, one a core: threads of libraries on top of that would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 

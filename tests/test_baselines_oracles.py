@@ -99,7 +99,7 @@ def test_xing_refuses_what_it_cannot_do():
             XingK(**wrong).fit(X, y)
     with pytest.raises(InputError, match="full form"):
         XingK(form="full").fit(as_distances(X), y)
-    with pytest.raises(InputError, match="only one"):
+    with pytest.raises(InputError, match="only pairs of one"):
         XingK().fit(X, np.zeros(len(X)))
 
 

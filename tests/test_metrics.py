@@ -391,9 +391,9 @@ def test_a_million_items_take_less_than_a_second(a_million, name):
     function = getattr(metrics, name)
     seconds = []
     while len(seconds) < 3 and min(seconds, default=9) >= 1:
-        start = time.perf_counter()
+        start = time.process_time()
         function(*a_million)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert min(seconds) < 1
 
 

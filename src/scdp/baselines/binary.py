@@ -62,6 +62,7 @@ class Binary(PairBaseline):
     def _learn_pairs(self, items: Compared, labels: Labels) -> None:
         rng = np.random.default_rng(self.random_state)
         table = PairTable.of(items.layout, labels)
+        table.need_both_kinds("Binary")
         raw = pair_features(items)
         self.columns_ = PairColumns.of(raw[self._sample(np.arange(len(raw)), table.same, rng)])
         folds = held_out_sets(labels, items.layout.group, self.n_folds, rng)

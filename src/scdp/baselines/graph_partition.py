@@ -65,7 +65,9 @@ class GraphPartition(PairBaseline):
         for number, held in enumerate(folds):
             rest, there = np.setdiff1d(np.arange(len(labels)), held), items.take(held)
             gold = within_groups(there.layout, labels[held])
-            for stop, self.weights_ in self._train(items.take(rest), labels[rest], self.updates).items():
+            means = self._train(items.take(rest), labels[rest], self.updates)
+            for stop, weights in means.items():
+                self.weights_ = weights
                 scores[stop] += f_score(within_groups(there.layout, self._cluster_pairs(there)), gold)
             steps.done(f"fold {number + 1}")
         return max(scores, key=scores.__getitem__)

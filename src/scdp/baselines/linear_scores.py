@@ -141,6 +141,7 @@ def cluster_groups(layout: PairLayout, scores: NDArray[np.float64]) -> Labels:
 def prepared(items: Compared, labels: Labels, rng: np.random.Generator) -> tuple[PairTable, Intervals, Codes]:
     """What both systems learn from."""
     table = PairTable.of(items.layout, labels)
+    table.need_both_kinds("The scores of pairs")
     features = pair_features(items)
     intervals = Intervals.of(features, table.same, rng)
     return table, intervals, intervals.codes(features)

@@ -55,6 +55,7 @@ class ModernBinary(PairBaseline):
     def _learn_pairs(self, items: Compared, labels: Labels) -> None:
         rng = np.random.default_rng(self.random_state)
         table = PairTable.of(items.layout, labels)
+        table.need_both_kinds("ModernBinary")
         features = _with_length(items)
         folds = held_out_halves(labels, items.layout.group, rng)
         steps = Steps("ModernBinary", len(folds) + 1, self.verbose)

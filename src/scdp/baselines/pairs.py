@@ -85,6 +85,13 @@ class PairTable:
         left, right = pair_rows(layout)
         return cls(layout, left, right, labels[left] == labels[right])
 
+    def need_both_kinds(self, name: str) -> None:
+        if self.same.all() or not self.same.any():
+            kind = "one cluster" if self.same.any() else "two clusters"
+            raise InputError(
+                f"{name} learns from pairs of one cluster and of two: y has only pairs of {kind}"
+            )
+
     def within(self, rows: Rows) -> tuple[PairLayout, Integers]:
         """The layout of some items alone, and where each of its pairs stands in this table."""
         layout = PairLayout.of(len(rows), self.layout.group[rows])

@@ -93,10 +93,7 @@ class XingK(OracleBaseline):
     def _sampled(self, table: PairTable) -> tuple[Integers, Integers]:
         n_similar = int(table.same.sum())
         n_dissimilar = len(table.same) - n_similar
-        if not n_similar or not n_dissimilar:
-            raise InputError(
-                "XingK learns from pairs of one cluster and of two: y has only one of these kinds"
-            )
+        table.need_both_kinds("XingK")
         rng = np.random.default_rng(self.random_state)
         chosen = sample_pairs(np.arange(len(table.same)), table.same, self.max_pairs, self.max_pairs, rng)
         similar, dissimilar = chosen[table.same[chosen]], chosen[~table.same[chosen]]
