@@ -1,0 +1,73 @@
+"""Blocking: which pairs of records are worth comparing, and the components they fall into."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from scdp.blocking.expressions import (
+    Expression,
+    digits,
+    last_word,
+    prefix,
+    qgrams,
+    soundex,
+    text,
+    tokens,
+    year,
+)
+from scdp.blocking.rules import Blocking, Rule, equal, identical, neighbourhood, overlap
+
+if TYPE_CHECKING:
+    from scdp.blocking.candidates import CandidatePairs, candidate_pairs, stream_candidate_pairs
+    from scdp.blocking.components import Components, connected_components
+    from scdp.blocking.learn import LearnedRules, learn_blocking
+    from scdp.blocking.storage import read_pair_chunks
+
+__all__ = [
+    "Blocking",
+    "CandidatePairs",
+    "Components",
+    "Expression",
+    "LearnedRules",
+    "Rule",
+    "candidate_pairs",
+    "connected_components",
+    "digits",
+    "equal",
+    "identical",
+    "last_word",
+    "learn_blocking",
+    "neighbourhood",
+    "overlap",
+    "prefix",
+    "qgrams",
+    "read_pair_chunks",
+    "soundex",
+    "stream_candidate_pairs",
+    "text",
+    "tokens",
+    "year",
+]
+
+# Loaded on first use: a blocking is described without compiling kernels.
+_HOME = {
+    "CandidatePairs": "candidates",
+    "Components": "components",
+    "LearnedRules": "learn",
+    "candidate_pairs": "candidates",
+    "connected_components": "components",
+    "learn_blocking": "learn",
+    "read_pair_chunks": "storage",
+    "stream_candidate_pairs": "candidates",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"scdp.blocking.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'scdp.blocking' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,164 @@
+"""Candidate pairs: records and a blocking go in; the pairs worth comparing come out, sorted, each once.
+
+In memory, or past a stated bound in a temporary file that is mapped into memory, or streamed to Parquet.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scdp.blocking.blocks import Oversized
+from scdp.blocking.chunks import Pairs, chunks_of, collected
+from scdp.blocking.expansion import linked_meetings, linked_pairs, linked_partners
+from scdp.blocking.index import build_index
+from scdp.blocking.keys import KeyMaker
+from scdp.blocking.pairs import meetings, partners
+from scdp.blocking.rules import Blocking, check_count
+from scdp.blocking.texts import TextColumns
+from scdp.errors import InputError
+from scdp.records import Records
+
+MEMORY_LIMIT = "1GB"
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+@dataclass(frozen=True, eq=False)
+class CandidatePairs:
+    """Pair p is the records left[p] < right[p]; pairs are distinct and sorted by left, then right."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    n_records: int
+    oversized: tuple[Oversized, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def chunks(self, pairs: int = 1 << 20) -> Iterator[Pairs]:
+        """The pairs, so many at a time."""
+        for first in range(0, len(self), pairs):
+            yield self.left[first : first + pairs], self.right[first : first + pairs]
+
+    def recall(self, clusters: ArrayLike) -> float:
+        """The share of the pairs of records with the same cluster that are candidates; 1 if there are none.
+
+        Records of cluster -1 are unknown and left out.
+        """
+        codes = known_clusters(clusters, self.n_records)
+        sizes = np.bincount(codes[codes >= 0])
+        true = int((sizes * (sizes - 1) // 2).sum())
+        kept = 0
+        for left, right in self.chunks():
+            kept += int(((codes[left] == codes[right]) & (codes[left] >= 0)).sum())
+        return kept / true if true else 1.0
+
+    def report(self) -> str:
+        """How many pairs there are, and what was done with blocks above the bound."""
+        per_record = len(self) / max(self.n_records, 1)
+        lines = [f"{len(self):,} candidate pairs of {self.n_records:,} records, {per_record:.1f} a record"]
+        return "\n".join([*lines, *map(str, self.oversized)])
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the columns left and right; `from_parquet` reads them back."""
+        from scdp.blocking.storage import write_pairs
+
+        write_pairs(path, self.chunks(), self.n_records)
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> CandidatePairs:
+        """Read the pairs of a file of `to_parquet` or `stream_candidate_pairs`."""
+        from scdp.blocking.storage import read_all_pairs
+
+        return cls(*read_all_pairs(path))
+
+
+def candidate_pairs(
+    records: Records,
+    blocking: Blocking,
+    *,
+    memory_limit: str | int = MEMORY_LIMIT,
+    threads: int | None = None,
+) -> CandidatePairs:
+    """The pairs of the blocking. Past `memory_limit` they are kept in a temporary file mapped into memory."""
+    limit, workers = memory_bytes(memory_limit), worker_count(threads)
+    chunks, oversized = found_chunks(_key_maker(records, blocking), blocking, limit, workers)
+    left, right = collected(chunks, limit)
+    return CandidatePairs(left, right, len(records), oversized)
+
+
+def stream_candidate_pairs(
+    records: Records,
+    blocking: Blocking,
+    path: str | Path,
+    *,
+    memory_limit: str | int = MEMORY_LIMIT,
+    threads: int | None = None,
+) -> tuple[Oversized, ...]:
+    """Write the pairs to a Parquet file as they are found; the index of the blocks is held in memory."""
+    from scdp.blocking.storage import write_pairs
+
+    limit, workers = memory_bytes(memory_limit), worker_count(threads)
+    chunks, oversized = found_chunks(_key_maker(records, blocking), blocking, limit, workers)
+    write_pairs(path, chunks, len(records), limit, workers)
+    return oversized
+
+
+def _key_maker(records: Records, blocking: Blocking) -> KeyMaker:
+    records.require(*blocking.columns)
+    if len(records) >= 2**31:
+        raise InputError(f"{records.source}: {len(records):,} records are more than 2^31; split the file")
+    return KeyMaker(TextColumns(records))
+
+
+def found_chunks(
+    maker: KeyMaker, blocking: Blocking, limit: int = 10**9, threads: int = 1
+) -> tuple[Iterator[Pairs], tuple[Oversized, ...]]:
+    """The pairs of the rules, expanded through the links if there are any."""
+    index, oversized = build_index(maker, blocking, blocking.all_rules)
+    chunks = chunks_of(partial(partners, index), meetings(index), threads)
+    if not blocking.links:
+        return chunks, oversized
+    pairs = collected(chunks, limit)
+    link_index, _ = build_index(maker, blocking, blocking.links)
+    links = collected(chunks_of(partial(partners, link_index), meetings(link_index), threads), limit)
+    graphs = linked_pairs(len(maker.columns), pairs, links)
+    return chunks_of(partial(linked_partners, graphs), linked_meetings(graphs), threads), oversized
+
+
+def known_clusters(clusters: ArrayLike, n_records: int) -> NDArray[np.int64]:
+    """Clusters as codes from 0, and -1 where they are unknown (-1, None, "-1" or missing)."""
+    labels: NDArray[Any] = np.asarray(clusters)
+    if labels.shape != (n_records,):
+        raise InputError(f"clusters: {labels.shape} labels for {n_records} records; give one a record")
+    if labels.dtype == object:
+        labels = np.array(["-1" if label is None else str(label) for label in labels])
+    unknown = (
+        np.char.equal(labels, "-1") if labels.dtype.kind in "US" else (labels == -1) | (labels != labels)
+    )
+    codes = np.full(n_records, -1, dtype=np.int64)
+    codes[~unknown] = np.unique(labels[~unknown], return_inverse=True)[1]
+    return codes
+
+
+def memory_bytes(limit: str | int) -> int:
+    """A limit such as "500MB" or a number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?B)?\s*", str(limit).upper())
+    if not found or float(found[1]) <= 0:
+        raise InputError(f"blocking: memory_limit is {limit!r}; use something like '500MB' or '2GB'")
+    return int(float(found[1]) * _UNITS[found[2] or ""])
+
+
+def worker_count(threads: int | None) -> int:
+    if threads is None:
+        return os.cpu_count() or 1
+    check_count("threads", threads)
+    return threads

@@ -1,0 +1,244 @@
+"""What a rule is worth: labelled pairs go in; which of them it keeps and how many candidates it makes come out.
+
+On a sample of m records that stands for n, pairs of the same entity count n / m times and others (n / m)^2
+times, and blocks and tokens are taken as large as they would be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.blocking.blocks import Groups, blocks_of, inverted
+from scdp.blocking.candidates import found_chunks
+from scdp.blocking.index import sorted_records
+from scdp.blocking.keys import KeyMaker
+from scdp.blocking.overlaps import ROUNDING, Tokens, rarities, shared_weight, tokens_of
+from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
+from scdp.compile import kernel
+
+SAMPLED_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Which labelled pairs a rule keeps, and about how many candidates it makes of all records."""
+
+    kept: NDArray[np.bool_]
+    candidates: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Records with the entity of each (unlabelled ones have their own) and their true pairs.
+
+    The pairs are those of whole clusters, of `cluster_sizes` records, one cluster after the other. The sample
+    stands for `n_stands_for` records, of which about `n_true_pairs` pairs are true.
+    """
+
+    maker: KeyMaker
+    entities: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    cluster_sizes: NDArray[np.int64]
+    n_stands_for: int
+    n_true_pairs: float
+    max_block: int
+    window: int
+
+    @property
+    def n_records(self) -> int:
+        return len(self.entities)
+
+    @property
+    def scale(self) -> float:
+        return self.n_stands_for / self.n_records
+
+    @property
+    def pair_clusters(self) -> NDArray[np.int64]:
+        """The cluster of each true pair, counted from 0."""
+        sizes = self.cluster_sizes
+        return np.repeat(np.arange(len(sizes)), sizes * (sizes - 1) // 2)
+
+    def scaled_up(self, same: float, other: float) -> float:
+        """How many pairs of all records stand behind pairs of the same and of different entities here."""
+        return float(same * self.scale + other * self.scale**2)
+
+    def precision(self, estimate: Estimate) -> float:
+        """About which share of a rule's candidates are true."""
+        return min(1.0, float(estimate.kept.mean()) * self.n_true_pairs / max(estimate.candidates, 1.0))
+
+    def count(self, blocking: Blocking) -> float:
+        """About how many candidates a blocking makes of all records: counted here and scaled up."""
+        same = total = 0
+        for left, right in found_chunks(self.maker, self._scaled_down(blocking))[0]:
+            total += len(left)
+            same += int((self.entities[left] == self.entities[right]).sum())
+        return self.scaled_up(same, total - same)
+
+    def _scaled_down(self, blocking: Blocking) -> Blocking:
+        """The blocking with bounds that mean here what its own mean among all records."""
+        rules = tuple(
+            replace(rule, window=self._fewer(rule.window)) if isinstance(rule, Neighbourhood) else rule
+            for rule in blocking.rules
+        )
+        return Blocking(
+            rules, blocking.links, max(2, self._fewer(blocking.max_block)), self._fewer(blocking.window)
+        )
+
+    def _fewer(self, count: int) -> int:
+        return max(1, round(count / self.scale))
+
+    def estimate(self, rule: Rule) -> Estimate:
+        if isinstance(rule, Neighbourhood):
+            return self._neighbourhood(rule)
+        if isinstance(rule, Overlap):
+            return self._overlap(rule)
+        return self._blocks(blocks_of(self.maker.rule_keys(rule)))
+
+    def _blocks(self, blocks: Groups) -> Estimate:
+        sizes, same, scaled = self._scaled(blocks)
+        fits = scaled <= self.max_block
+        pairs = sizes * (sizes - 1) // 2
+        whole = self.scaled_up(same[fits].sum(), (pairs - same)[fits].sum())
+        small = blocks.select(fits)
+        rows, places = inverted(self.n_records, small.members)
+        block_of = np.repeat(np.arange(len(small), dtype=np.int64), small.sizes)[places]
+        kept = share_block(rows, block_of, self.left, self.right)
+        return Estimate(kept, float(whole + scaled[~fits].sum() * self.window))
+
+    def _scaled(self, groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Sizes here, pairs of the same entity, and sizes among all the records."""
+        n_entities, same = entities_in_groups(groups.offsets, groups.members, self.entities)
+        return groups.sizes, same, groups.sizes + (n_entities - 1) * (self.scale - 1)
+
+    def _neighbourhood(self, rule: Neighbourhood) -> Estimate:
+        members = sorted_records(self.maker, rule).members
+        places = np.full(self.n_records, -1, dtype=np.int64)
+        places[members] = np.arange(len(members))
+        left, right = places[self.left], places[self.right]
+        kept = (left >= 0) & (right >= 0) & (np.abs(left - right) * self.scale <= rule.window)
+        return Estimate(kept, float(len(members) * self.scale * rule.window))
+
+    def _overlap(self, rule: Overlap) -> Estimate:
+        groups, weights = self._weighted(rule)
+        tokens = tokens_of(groups, weights, self.n_records, rule.rarity)
+        kept = _shared(tokens, self.left, self.right) >= rule.rarity - ROUNDING
+        # Not evenly spaced: records may come in an order that repeats.
+        rows = np.sort(np.random.default_rng(0).permutation(self.n_records)[:SAMPLED_ROWS])
+        same, other = count_partners(
+            tokens.offsets,
+            tokens.tokens,
+            tokens.weights,
+            tokens.n_searched,
+            tokens.postings.offsets,
+            tokens.postings.members,
+            self.entities,
+            rows,
+            rule.rarity - ROUNDING,
+        )
+        return Estimate(kept, self.scaled_up(same, other) * self.n_records / len(rows))
+
+    def _weighted(self, rule: Overlap) -> tuple[Groups, NDArray[np.float64]]:
+        groups = blocks_of(self.maker.rule_keys(rule))
+        _, _, scaled = self._scaled(groups)
+        fits = scaled <= self.max_block
+        return groups.select(fits), rarities(scaled[fits], self.n_stands_for)
+
+
+def _shared(tokens: Tokens, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+    return shared_weights(tokens.offsets, tokens.tokens, tokens.weights, left, right)
+
+
+@kernel
+def entities_in_groups(
+    offsets: NDArray[np.int64], members: NDArray[np.int32], entities: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many different entities each group holds, and how many pairs of the same one."""
+    counts = np.zeros(len(offsets) - 1, dtype=np.int64)
+    same = np.zeros(len(offsets) - 1, dtype=np.int64)
+    last_group = np.full(len(entities), -1, dtype=np.int64)
+    met = np.zeros(len(entities), dtype=np.int64)
+    for group in range(len(counts)):
+        for place in range(offsets[group], offsets[group + 1]):
+            entity = entities[members[place]]
+            if last_group[entity] != group:
+                last_group[entity] = group
+                met[entity] = 0
+                counts[group] += 1
+            same[group] += met[entity]
+            met[entity] += 1
+    return counts, same
+
+
+@kernel
+def share_block(
+    rows: NDArray[np.int64], blocks: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether both records of each pair are in one block; a record's blocks ascend."""
+    kept = np.zeros(len(left), dtype=np.bool_)
+    for pair in range(len(left)):
+        a, b = rows[left[pair]], rows[right[pair]]
+        while a < rows[left[pair] + 1] and b < rows[right[pair] + 1]:
+            if blocks[a] == blocks[b]:
+                kept[pair] = True
+                break
+            if blocks[a] < blocks[b]:
+                a += 1
+            else:
+                b += 1
+    return kept
+
+
+@kernel
+def shared_weights(
+    offsets: NDArray[np.int64],
+    tokens: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """The weight of the tokens that the two records of each pair share."""
+    shared = np.empty(len(left))
+    for pair in range(len(left)):
+        a, b = left[pair], right[pair]
+        shared[pair] = shared_weight(
+            tokens, weights, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], np.inf
+        )
+    return shared
+
+
+@kernel
+def count_partners(
+    offsets: NDArray[np.int64],
+    tokens: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    n_searched: NDArray[np.int32],
+    posting_offsets: NDArray[np.int64],
+    postings: NDArray[np.int32],
+    entities: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    enough: float,
+) -> tuple[int, int]:
+    """How many later partners the rows have: of the same entity, and of others."""
+    tried = np.full(len(entities), -1, dtype=np.int64)
+    same = other = 0
+    for row in rows:
+        start, stop = offsets[row], offsets[row + 1]
+        for entry in range(start, start + n_searched[row]):
+            place = posting_offsets[tokens[entry] + 1] - 1
+            while postings[place] > row:
+                partner = postings[place]
+                place -= 1
+                if tried[partner] == row:
+                    continue
+                tried[partner] = row
+                a, b = offsets[partner], offsets[partner + 1]
+                if shared_weight(tokens, weights, start, stop, a, b, enough) >= enough:
+                    if entities[partner] == entities[row]:
+                        same += 1
+                    else:
+                        other += 1
+    return same, other

@@ -1,0 +1,275 @@
+"""Keys of rules: records and expressions go in, 64-bit hashes come out, 0 where a record has none.
+
+A hash depends on the text alone, so that keys made on different machines can be joined. Two texts of a million
+share one with a chance of about 3e-8, which would only make one pair more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.blocking.expressions import Expression
+from scdp.blocking.rules import Equal, Identical, Overlap
+from scdp.blocking.texts import MISSING, TextColumns, encode
+from scdp.compile import kernel
+
+Hashes = NDArray[np.uint64]
+Offsets = NDArray[np.int64]
+
+_PRIME = np.uint64(0x100000001B3)
+_BASIS = np.uint64(0xCBF29CE484222325)
+_STIR_1, _STIR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@dataclass(frozen=True)
+class KeyTable:
+    """The keys of record i are keys[offsets[i]:offsets[i + 1]]; without offsets keys[i], 0 if it has none."""
+
+    keys: Hashes
+    offsets: Offsets | None = None
+
+    @property
+    def n_records(self) -> int:
+        return len(self.keys) if self.offsets is None else len(self.offsets) - 1
+
+    def entries(self) -> tuple[NDArray[np.int32], Hashes]:
+        """Every key that is there, and the record that has it, by record."""
+        if self.offsets is None:
+            rows = np.flatnonzero(self.keys).astype(np.int32)
+            return rows, self.keys[rows]
+        return np.repeat(np.arange(self.n_records, dtype=np.int32), np.diff(self.offsets)), self.keys
+
+    def listed(self) -> tuple[Offsets, Hashes]:
+        """Offsets and keys."""
+        if self.offsets is not None:
+            return self.offsets, self.keys
+        present = self.keys != 0
+        return _ends(present), self.keys[present]
+
+
+class KeyMaker:
+    """Makes the keys of records; what is taken from a distinct text is computed once."""
+
+    def __init__(self, columns: TextColumns) -> None:
+        self.columns = columns
+        self._of_texts: dict[Expression, KeyTable] = {}
+
+    def rule_keys(self, rule: Equal | Identical | Overlap) -> KeyTable:
+        """The keys by which a rule puts records into blocks."""
+        if isinstance(rule, Identical):
+            return self._identity(rule)
+        tables = [self.expression_keys(key) for key in rule.keys]
+        joined = tables[0]
+        for table in tables[1:]:
+            joined = combine(joined, table)
+        return joined
+
+    def expression_keys(self, expression: Expression) -> KeyTable:
+        """The keys of every record for one expression."""
+        if expression.exploded and len(expression.columns) > 1:
+            parts = [self.expression_keys(replace(expression, columns=(c,))) for c in expression.columns]
+            return reduce(_united, parts)
+        codes, texts = self.columns.encoded(expression.columns)
+        if expression not in self._of_texts:
+            self._of_texts[expression] = _keys_of_texts(expression, texts)
+        table = self._of_texts[expression]
+        if table.offsets is None:
+            # The last place stands for missing, where the code -1 points.
+            return KeyTable(np.append(table.keys, np.uint64(0))[codes])
+        return KeyTable(*spread(codes, table.offsets, table.keys))
+
+    def ranks(self, expression: Expression, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """The place of each row's value in the order of those rows' values; missing ones come last."""
+        codes, texts = self.columns.encoded(expression.columns)
+        used, places = np.unique(codes[rows], return_inverse=True)
+        values = expression.value_of_each([texts[code] if code != MISSING else "" for code in used.tolist()])
+        order = {value: rank for rank, value in enumerate(sorted(set(values)))}
+        last = len(order)
+        return np.array([order[value] if value else last for value in values], dtype=np.int64)[places]
+
+    def present(self, expression: Expression) -> NDArray[np.bool_]:
+        """Whether each record has a value for an expression of one key a record."""
+        return self.expression_keys(expression).keys != 0
+
+    def _identity(self, rule: Identical) -> KeyTable:
+        anything = np.zeros(len(self.columns), dtype=bool)
+        key: Hashes = np.zeros(len(self.columns), dtype=np.uint64)
+        for expression in rule.keys:
+            keys = self.expression_keys(expression).keys
+            anything |= keys != 0
+            key = mixed_each(key, keys, False)
+        return KeyTable(np.where(anything, key, np.uint64(0)))
+
+
+def combine(first: KeyTable, second: KeyTable) -> KeyTable:
+    """Keys that stand for both: every combination of a record's keys, none if it misses either."""
+    if first.offsets is None and second.offsets is None:
+        return KeyTable(mixed_each(first.keys, second.keys, True))
+    return KeyTable(*cross(*first.listed(), *second.listed()))
+
+
+def _united(first: KeyTable, second: KeyTable) -> KeyTable:
+    return KeyTable(*united(*first.listed(), *second.listed()))
+
+
+def _keys_of_texts(expression: Expression, texts: Sequence[str]) -> KeyTable:
+    if not expression.exploded:
+        values = expression.value_of_each(texts)
+        keys = hash_texts(values)
+        keys[np.array([not value for value in values], dtype=bool)] = 0
+        return KeyTable(keys)
+    counts, values = _exploded(expression, texts)
+    codes, distinct = encode(values)
+    return KeyTable(*distinct_within(_ends(counts), hash_texts(distinct)[codes]))
+
+
+def _exploded(expression: Expression, texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """How many values each text has, and all of them one after the other; some may be there twice."""
+    if expression.part == "tokens":
+        # Words of cleaned texts are parted by single spaces, so that all texts can be split as one.
+        spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
+        return spaces + 1, " ".join(texts).split(" ") if texts else []
+    lists = list(map(expression.values(), texts))
+    return np.fromiter(map(len, lists), np.int64, len(lists)), list(chain.from_iterable(lists))
+
+
+def _ends(counts: NDArray[np.int64] | NDArray[np.bool_]) -> Offsets:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def hash_texts(texts: Sequence[str]) -> Hashes:
+    """A hash of each text's UTF-8 bytes, never 0."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    return hash_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), _ends(lengths))
+
+
+@kernel
+def stirred(value: np.uint64) -> np.uint64:
+    """The bits well mixed; the low one is set so that no key is 0, which is missing."""
+    value = (value ^ (value >> np.uint64(30))) * _STIR_1
+    value = (value ^ (value >> np.uint64(27))) * _STIR_2
+    return (value ^ (value >> np.uint64(31))) | np.uint64(1)
+
+
+@kernel
+def mixed(first: np.uint64, second: np.uint64) -> np.uint64:
+    """One key for two; (a, b) and (b, a) differ."""
+    return stirred((first * _PRIME) ^ (second + _BASIS))
+
+
+@kernel
+def mixed_each(first: Hashes, second: Hashes, need_both: bool) -> Hashes:
+    """One key a record for two; if both are needed, 0 where either is missing."""
+    keys = np.zeros(len(first), dtype=np.uint64)
+    for row in range(len(first)):
+        if not need_both or (first[row] != 0 and second[row] != 0):
+            keys[row] = mixed(first[row], second[row])
+    return keys
+
+
+@kernel
+def scattered(rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """A fixed number for each row by which neighbouring rows are far apart."""
+    numbers = np.empty(len(rows), dtype=np.int64)
+    for place in range(len(rows)):
+        numbers[place] = np.int64(stirred(np.uint64(rows[place]) + _BASIS) >> np.uint64(1))
+    return numbers
+
+
+@kernel
+def hash_bytes(content: NDArray[np.uint8], offsets: Offsets) -> Hashes:
+    """FNV-1a of each slice, stirred; the low bit is set so that none is 0."""
+    hashes = np.empty(len(offsets) - 1, dtype=np.uint64)
+    for text in range(len(hashes)):
+        value = _BASIS
+        for place in range(offsets[text], offsets[text + 1]):
+            value = (value ^ np.uint64(content[place])) * _PRIME
+        hashes[text] = stirred(value)
+    return hashes
+
+
+@kernel
+def spread(codes: NDArray[np.int32], offsets: Offsets, keys: Hashes) -> tuple[Hashes, Offsets]:
+    """The keys of every record, from those of the distinct texts; code -1 has none."""
+    ends = np.zeros(len(codes) + 1, dtype=np.int64)
+    for row in range(len(codes)):
+        code = codes[row]
+        ends[row + 1] = ends[row] + (0 if code == MISSING else offsets[code + 1] - offsets[code])
+    spread_keys = np.empty(ends[-1], dtype=np.uint64)
+    for row in range(len(codes)):
+        if codes[row] != MISSING:
+            first = offsets[codes[row]]
+            for place in range(ends[row], ends[row + 1]):
+                spread_keys[place] = keys[first + place - ends[row]]
+    return spread_keys, ends
+
+
+@kernel
+def holds(keys: Hashes, start: int, stop: int, key: np.uint64) -> bool:
+    """Whether a key is at one of the places from start to stop - 1."""
+    place = start
+    while place < stop and keys[place] != key:
+        place += 1
+    return place < stop
+
+
+@kernel
+def distinct_within(offsets: Offsets, keys: Hashes) -> tuple[Hashes, Offsets]:
+    """The same keys, each once a record."""
+    ends = np.zeros(len(offsets), dtype=np.int64)
+    kept = np.empty(len(keys), dtype=np.uint64)
+    for row in range(len(offsets) - 1):
+        place = ends[row]
+        for entry in range(offsets[row], offsets[row + 1]):
+            if not holds(kept, ends[row], place, keys[entry]):
+                kept[place] = keys[entry]
+                place += 1
+        ends[row + 1] = place
+    return kept[: ends[-1]].copy(), ends
+
+
+@kernel
+def united(offsets_a: Offsets, keys_a: Hashes, offsets_b: Offsets, keys_b: Hashes) -> tuple[Hashes, Offsets]:
+    """A record's keys in either table, each once."""
+    n = len(offsets_a) - 1
+    ends = np.zeros(n + 1, dtype=np.int64)
+    keys = np.empty(len(keys_a) + len(keys_b), dtype=np.uint64)
+    for row in range(n):
+        start = place = ends[row]
+        for a in range(offsets_a[row], offsets_a[row + 1]):
+            keys[place] = keys_a[a]
+            place += 1
+        own = place
+        for b in range(offsets_b[row], offsets_b[row + 1]):
+            if not holds(keys, start, own, keys_b[b]):
+                keys[place] = keys_b[b]
+                place += 1
+        ends[row + 1] = place
+    return keys[: ends[-1]].copy(), ends
+
+
+@kernel
+def cross(offsets_a: Offsets, keys_a: Hashes, offsets_b: Offsets, keys_b: Hashes) -> tuple[Hashes, Offsets]:
+    """Every combination of a record's keys in one table with its keys in the other."""
+    n = len(offsets_a) - 1
+    ends = np.zeros(n + 1, dtype=np.int64)
+    for row in range(n):
+        ends[row + 1] = ends[row] + (offsets_a[row + 1] - offsets_a[row]) * (
+            offsets_b[row + 1] - offsets_b[row]
+        )
+    crossed = np.empty(ends[-1], dtype=np.uint64)
+    for row in range(n):
+        place = ends[row]
+        for a in range(offsets_a[row], offsets_a[row + 1]):
+            for b in range(offsets_b[row], offsets_b[row + 1]):
+                crossed[place] = mixed(keys_a[a], keys_b[b])
+                place += 1
+    return crossed, ends

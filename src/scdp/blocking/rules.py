@@ -1,0 +1,215 @@
+"""Rules: the descriptions of which pairs of records are worth comparing; nothing is computed here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scdp.blocking.expressions import Expression, text
+from scdp.errors import InputError
+
+MAX_BLOCK = 500
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Equal:
+    """Pairs that agree on every key. A record that misses one is in no pair; a missing value matches nothing."""
+
+    keys: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        _check_keys(self.keys, "equal")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _columns(self.keys)
+
+    def __str__(self) -> str:
+        return f"equal({', '.join(map(str, self.keys))})"
+
+
+@dataclass(frozen=True)
+class Identical:
+    """Pairs that agree in all these columns, missing cells included, with at least one cell there."""
+
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_keys(tuple(text(column) for column in self.columns), "identical")
+
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        return tuple(text(column) for column in self.columns)
+
+    def __str__(self) -> str:
+        return "identical records"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Pairs whose shared tokens or q-grams have a total rarity of at least `rarity`.
+
+    Among n records the rarity of a token that df of them have is log(n / df) / log(n): 1 for the rarest, 0
+    for one that all have. Pairs that share tokens of total rarity r by chance are about n^(1 - r) a record.
+    Tokens that more than the blocking's `max_block` records have are left out.
+    """
+
+    key: Expression
+    rarity: float
+
+    def __post_init__(self) -> None:
+        _check_keys((self.key,), "overlap")
+        if not self.key.exploded:
+            raise InputError(f"blocking: overlap of {self.key} has one key a record; use tokens or qgrams")
+        number = isinstance(self.rarity, int | float) and not isinstance(self.rarity, bool)
+        if not number or not 0 < self.rarity < math.inf:
+            raise InputError(f"blocking: rarity is {self.rarity!r}; use a number above 0")
+
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        return (self.key,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.key.columns
+
+    def __str__(self) -> str:
+        return f"overlap({self.key}, rarity {self.rarity:g})"
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Pairs at most `window` places apart when records are sorted by the keys; ties are scattered.
+
+    A record that misses the first key is left out; a missing later key sorts last.
+    """
+
+    keys: tuple[Expression, ...]
+    window: int = WINDOW
+
+    def __post_init__(self) -> None:
+        _check_keys(self.keys, "sorted neighbourhood")
+        if any(key.exploded for key in self.keys):
+            raise InputError("blocking: records cannot be sorted by tokens or q-grams; use another part")
+        check_count("window", self.window)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _columns(self.keys)
+
+    def __str__(self) -> str:
+        return f"sorted({', '.join(map(str, self.keys))}; window {self.window})"
+
+
+Rule = Equal | Identical | Overlap | Neighbourhood
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The union of its rules, each pair once; and what is one link away from a pair of the union.
+
+    `links` are rules so strict that their pairs are almost surely the same: if a and b are candidates and b
+    and c are linked, a and c are candidates too. Nothing is linked through a record of more than 50 links.
+
+    `max_block` bounds what a rule may cost: the records of a larger block are only paired within `window`
+    places of each other, sorted by the blocking's columns; tokens of an overlap more common are left out.
+    """
+
+    rules: tuple[Rule, ...]
+    links: tuple[Rule, ...] = ()
+    max_block: int = MAX_BLOCK
+    window: int = WINDOW
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            raise InputError("blocking: there are no rules; give at least one")
+        for rule in self.all_rules:
+            if not isinstance(rule, Rule):
+                raise InputError(f"blocking: {rule!r} is not a rule; use equal, overlap, neighbourhood, ...")
+        check_count("max_block", self.max_block, least=2)
+        check_count("window", self.window)
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """The rules and the links, each once: linked records are candidates."""
+        return tuple(dict.fromkeys((*self.rules, *self.links)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads, in the order in which they are first mentioned."""
+        return tuple(dict.fromkeys(column for rule in self.all_rules for column in rule.columns))
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.rules), *(f"linked by {rule}" for rule in self.links)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, which `from_dict` reads back to an equal blocking."""
+        from scdp.blocking.files import blocking_to_dict
+
+        return blocking_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Blocking:
+        """The blocking that `to_dict` described."""
+        from scdp.blocking.files import blocking_from_dict
+
+        return blocking_from_dict(content)
+
+    def to_toml(self) -> str:
+        """The text of a file that `from_toml` reads back to an equal blocking."""
+        from scdp.blocking.files import blocking_to_toml
+
+        return blocking_to_toml(self)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Blocking:
+        """Read a blocking; a mistake in the file is one sentence with the file and the rule."""
+        from scdp.blocking.files import read_blocking
+
+        return read_blocking(path)
+
+
+def equal(*keys: str | Expression) -> Equal:
+    """Agreement on all keys, as in equal("surname", prefix("first_name", 1)); text names a column."""
+    return Equal(_expressions(keys))
+
+
+def overlap(key: Expression, rarity: float = 1.0) -> Overlap:
+    """A canopy: enough shared tokens or q-grams, as in overlap(tokens("title"), rarity=1.5)."""
+    return Overlap(key, rarity)
+
+
+def neighbourhood(*keys: str | Expression, window: int = WINDOW) -> Neighbourhood:
+    """Sorted neighbourhood: near each other when sorted by the keys."""
+    return Neighbourhood(_expressions(keys), window)
+
+
+def identical(*columns: str) -> Identical:
+    """Exact duplicates in these columns, missing cells included."""
+    return Identical(columns)
+
+
+def check_count(name: str, count: object, least: int = 1) -> None:
+    """Refuse a setting that is not a whole number of at least `least`."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < least:
+        raise InputError(f"blocking: {name} is {count!r}; use a whole number of {least} or more")
+
+
+def _expressions(keys: tuple[str | Expression, ...]) -> tuple[Expression, ...]:
+    return tuple(text(key) if isinstance(key, str) else key for key in keys)
+
+
+def _columns(keys: tuple[Expression, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column for key in keys for column in key.columns))
+
+
+def _check_keys(keys: tuple[Expression, ...], rule: str) -> None:
+    if not isinstance(keys, tuple) or not keys:
+        raise InputError(f"blocking: a rule of kind {rule} has no key; give a column or an expression")
+    for key in keys:
+        if not isinstance(key, Expression):
+            raise InputError(f"blocking: {key!r} is not an expression; use a column's name, prefix, ...")

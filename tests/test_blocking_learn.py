@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+
+from blocking_cases import pairs_of_rule, random_records
+from scdp import compare
+from scdp.blocking import (
+    Blocking,
+    candidate_pairs,
+    equal,
+    learn_blocking,
+    neighbourhood,
+    overlap,
+    prefix,
+    qgrams,
+    tokens,
+)
+from scdp.blocking.cover import Demand, Kept, choose
+from scdp.blocking.links import kept_through_links
+from scdp.blocking.training import training_sample
+from scdp.datasets import load_febrl3, load_restaurant, make_records
+from scdp.errors import InputError
+from scdp.records import records_from
+from scdp.specs import Spec
+
+
+def some_known(labelled, share: float, seed: int = 0):
+    """Cluster codes, and the same with only a share of the clusters known."""
+    codes = np.unique(labelled.clusters, return_inverse=True)[1]
+    known = np.random.default_rng(seed).random(codes.max() + 1) < share
+    return codes, np.where(known[codes], codes, -1)
+
+
+@pytest.mark.parametrize("max_block", [500, 12])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        equal("born", prefix("name", 1)),
+        equal(tokens("city")),
+        overlap(qgrams("name", 2), rarity=0.8),
+        overlap(tokens("name", "city"), rarity=0.6),
+        neighbourhood("name", window=3),
+    ],
+    ids=str,
+)
+def test_an_estimate_of_all_records_is_a_count(rule, max_block):
+    records = random_records(90, seed=2)
+    clusters = np.arange(90) // 4
+    sample = training_sample(records, clusters, None, max_block, 2, np.random.default_rng(0))
+    found = sample.estimate(rule)
+    pairs = pairs_of_rule(rule, records, max_block)
+    kept = [(min(p), max(p)) in pairs for p in zip(sample.left.tolist(), sample.right.tolist(), strict=True)]
+    if max_block == 500 or not rule.keys[0].exploded:
+        assert len(kept) == 22 * 6 + 1
+    if max_block == 500:
+        assert found.kept.tolist() == kept
+    else:
+        # A block above the bound keeps nothing for sure.
+        assert set(np.flatnonzero(found.kept)) <= set(np.flatnonzero(kept))
+    if max_block == 500 and isinstance(rule, type(overlap(tokens("a")))):
+        assert found.candidates == len(pairs)
+    assert found.candidates >= found.kept.sum()
+    counted = sample.count(Blocking((rule,), max_block=max_block, window=2))
+    assert counted == len(candidate_pairs(records, Blocking((rule,), max_block=max_block, window=2)))
+
+
+def test_a_sample_stands_for_many_records():
+    labelled = make_records(20_000, seed=1)
+    codes, train = some_known(labelled, 0.1)
+    rule = equal("surname", prefix("first_name", 1))
+    few = np.flatnonzero((train >= 0) | (np.random.default_rng(0).random(len(codes)) < 0.2))
+    sample = training_sample(labelled.data.take(few), train[few], 20_000, 500, 10, np.random.default_rng(0))
+    truth = len(candidate_pairs(labelled.data, Blocking((rule,))))
+    assert 0.7 * truth < sample.estimate(rule).candidates < 1.4 * truth
+
+
+def test_true_pairs_one_link_away():
+    rng = np.random.default_rng(4)
+    sizes = np.array([2, 5, 3, 7])
+    n_pairs = int((sizes * (sizes - 1) // 2).sum())
+    kept, links = rng.random((2, n_pairs)) < [[0.2], [0.4]]
+    reached, start = [], 0
+    for size in sizes:
+        pairs = [(i, j) for i in range(size) for j in range(i + 1, size)]
+        own = {pair: start + place for place, pair in enumerate(pairs)}
+
+        def has(which, i, j, own=own):
+            return i != j and bool(which[own[min(i, j), max(i, j)]])
+
+        reached += [
+            has(kept, i, j)
+            or any(has(kept, i, k) and has(links, k, j) for k in range(size))
+            or any(has(links, i, k) and has(kept, k, j) for k in range(size))
+            for i, j in pairs
+        ]
+        start += len(pairs)
+    found = kept_through_links(kept, links, sizes)
+    assert found.tolist() == reached
+    assert kept.sum() < found.sum() < n_pairs
+
+
+def test_the_cheapest_rules_that_keep_enough_are_chosen():
+    by_rule = np.zeros((4, 100), dtype=bool)
+    by_rule[0, :60] = by_rule[1, 50:99] = by_rule[2, :99] = by_rule[3, 99:] = True
+    kept = Kept(by_rule, families=np.array([0, 1, 2, 2]))
+    costs = np.array([10.0, 10.0, 100.0, 1000.0])
+    most, every = Demand(1, 0.99), Demand(1, 1.0)
+    assert choose(kept, costs, [most, every]) == {most: [0, 1], every: [0, 1, 3]}
+    # Asked for twice, a pair needs rules of two families; what only one family keeps needs one.
+    twice = Demand(2, 1.0)
+    assert sorted(choose(kept, costs, [twice])[twice]) == [0, 1, 2, 3]
+    assert kept.by_rule.sum() == 60 + 49 + 99 + 1
+
+
+def test_choosing_leaves_its_input_alone():
+    by_rule = np.asfortranarray(np.random.default_rng(0).random((20, 50)) < 0.3)
+    before = by_rule.copy()
+    choose(Kept(by_rule, np.arange(20) % 6), np.ones(20), [Demand(1, 1.0), Demand(3, 1.0)])
+    assert np.array_equal(by_rule, before)
+
+
+def test_learned_recall_holds_on_unseen_people():
+    labelled = make_records(6000, mean_cluster_size=2.0, missing=0.04, seed=5)
+    codes, train = some_known(labelled, 0.4)
+    blocking, table = learn_blocking(labelled.data, train, recall=0.95)
+    found = candidate_pairs(labelled.data, blocking)
+    assert table.certain
+    assert found.recall(np.where(train < 0, codes, -1)) >= 0.95
+    assert len(found) < 30 * len(labelled)
+    assert len(found) == pytest.approx(table.candidates, rel=1e-6)
+    printed = str(table)
+    assert all(str(rule) in printed for rule in blocking.all_rules)
+    assert table.rules[-1].recall_so_far == max(row.recall_so_far for row in table.rules)
+    again, table_again = learn_blocking(labelled.data, train, recall=0.95)
+    assert (again, str(table_again)) == (blocking, printed)
+    assert Blocking.from_dict(blocking.to_dict()) == blocking
+
+
+def test_exact_duplicates_are_always_candidates():
+    labelled = make_records(600, mean_cluster_size=2.0, seed=1)
+    columns = {name: [*labelled.data[name], None, None] for name in labelled.data.names}
+    columns["city"][-2:] = ["Nowhere else", "nowhere  else"]
+    codes, _ = some_known(labelled, 1)
+    blocking, _ = learn_blocking(records_from(columns), [*codes, -1, -1], recall=0.8)
+    found = candidate_pairs(records_from(columns), blocking)
+    assert (600, 601) in set(zip(found.left.tolist(), found.right.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("load", "most"), [(load_febrl3, 20_000), (load_restaurant, 10_000)])
+def test_99_percent_of_the_pairs_of_unseen_entities(load, most, data_or_skip):
+    with data_or_skip():
+        labelled = load()
+    codes, train = some_known(labelled, 0.3)
+    blocking, _ = learn_blocking(labelled.data, train)
+    found = candidate_pairs(labelled.data, blocking)
+    assert found.recall(np.where(train < 0, codes, -1)) >= 0.99
+    assert len(found) < most
+
+
+def test_columns_come_from_the_spec():
+    labelled = make_records(400, mean_cluster_size=2.0, seed=2)
+    columns = dict(labelled.data.columns) | {"entity": labelled.clusters, "id": labelled.ids}
+    records, (codes, _) = records_from(columns), some_known(labelled, 1)
+    spec = Spec("entity", [compare.edit("surname"), compare.edit(["street", "city"])], id="id")
+    blocking, _ = learn_blocking(records, codes, spec=spec, recall=0.5)
+    assert set(blocking.columns) == {"surname", "street", "city"}
+    blocking, _ = learn_blocking(records, codes, spec=Spec("entity", id="id"), recall=0.5)
+    assert "surname" in blocking.columns
+    assert not {"entity", "id"} & set(blocking.columns)
+
+
+def test_what_cannot_be_learned_from_is_named():
+    records = random_records(6, seed=0)
+    with pytest.raises(InputError, match="no two records have the same known cluster"):
+        learn_blocking(records, [-1, -1, 0, 1, 2, 3])
+    with pytest.raises(InputError, match="6 records; give one a record"):
+        learn_blocking(records, [0, 0])
+    with pytest.raises(InputError, match=r"recall is 1\.5"):
+        learn_blocking(records, [0, 0, 1, 1, 2, 2], recall=1.5)
+    empty = records_from({"a": [None, None], "b": ["same", "same"]})
+    blocking, _ = learn_blocking(empty, [0, 0])
+    assert len(candidate_pairs(empty, blocking)) == 1
