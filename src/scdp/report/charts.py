@@ -6,14 +6,21 @@ import struct
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.report.text import shown
+
 # Okabe and Ito's colours: they differ for colour-blind readers too.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#666666")
+PALE = "#b8cbdc"
+# The yellow and the grey at the end cannot be told from paper and axes when drawn as thin lines.
+N_LINE_COLOURS = 6
+MOST_BARS = 48
+MOST_POINTS = 400
+SIZE_STARTS = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
 PAPER = np.array([246, 248, 250])
 INK = np.array([16, 58, 110])
 
@@ -38,40 +45,147 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
-def histogram(counts: Integers, interval: tuple[int, int], truth: int | None = None) -> str:
-    """How often each whole number occurs, as bars; those in the interval are dark, the truth is a line."""
+def histogram(
+    counts: Integers, interval: tuple[int, int], truth: int | None = None, word: str = "true"
+) -> str:
+    """How often each whole number occurs, as bars; those in the interval are dark, the truth is a line.
+
+    Where there are too many numbers for a bar each, neighbours share one. `word` is what the line is called.
+    """
     counts = np.asarray(counts).ravel()
     ends = [counts.min(), counts.max()] + ([] if truth is None else [truth])
     low, high = int(min(ends)) - 1, int(max(ends)) + 1
-    shares = np.bincount(counts - low, minlength=high - low + 1) / len(counts)
+    width = 1 + (high - low) // MOST_BARS
+    shares = np.bincount((counts - low) // width, minlength=(high - low) // width + 1) / len(counts)
     step, base, tall = 420 / len(shares), 190.0, 150.0
     parts = []
     for place, share in enumerate(shares.tolist()):
-        value, height = low + place, tall * share / float(shares.max())
-        shade = PALETTE[0] if interval[0] <= value <= interval[1] else "#b8cbdc"
+        first, height = low + place * width, tall * share / float(shares.max())
+        last = first + width - 1
+        shade = PALETTE[0] if interval[0] <= last and first <= interval[1] else PALE
         x = 20 + place * step
         if share > 0:
-            parts.append(
-                f'<rect x="{x + 0.08 * step:.1f}" y="{base - height:.1f}" width="{0.84 * step:.1f}" '
-                f'height="{height:.1f}" rx="2" fill="{shade}"><title>{value}: {share:.1%}</title></rect>'
-            )
-        if _is_ticked(place, len(shares)):
-            parts.append(f'<text x="{x + step / 2:.1f}" y="208" text-anchor="middle">{value}</text>')
+            values = f"{first}" if width == 1 else f"{first} to {last}"
+            parts.append(_bar(x, base - height, step, height, shade, f"{values}: {share:.1%}"))
+        if _is_ticked(place, len(shares), len(str(high))):
+            parts.append(f'<text x="{x + step / 2:.1f}" y="208" text-anchor="middle">{first}</text>')
     parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" stroke="#8a97a5"/>')
     if truth is not None:
-        parts.append(_truth_line(20 + (truth - low + 0.5) * step, truth))
-    return _svg(460, 216, parts, "Histogram of the number of clusters over the draws")
+        parts.append(_truth_line(20 + (truth - low + 0.5) * step / width, f"{word}: {truth}"))
+    return drawing(460, 216, parts, "Histogram of the number of clusters over the draws")
 
 
-def _is_ticked(place: int, bars: int) -> bool:
-    return place % (1 + bars // 16) == 0
-
-
-def _truth_line(x: float, truth: int) -> str:
+def _bar(x: float, y: float, step: float, height: float, colour: str, title: str) -> str:
     return (
-        f'<line x1="{x:.1f}" y1="24" x2="{x:.1f}" y2="190" stroke="#d55e00" stroke-width="2" '
-        f'stroke-dasharray="4 3"/><text x="{x:.1f}" y="16" text-anchor="middle" fill="#b34700">true: {truth}</text>'
+        f'<rect x="{x + 0.08 * step:.1f}" y="{y:.1f}" width="{0.84 * step:.1f}" '
+        f'height="{height:.1f}" rx="2" fill="{colour}"><title>{title}</title></rect>'
     )
+
+
+def _is_ticked(place: int, bars: int, digits: int) -> bool:
+    most = int(420 // (9 * digits + 8))
+    return place % (1 + (bars - 1) // most) == 0
+
+
+def _truth_line(x: float, text: str) -> str:
+    # The text keeps clear of the edges.
+    middle = min(max(x, 45.0), 415.0)
+    return (
+        f'<line x1="{x:.1f}" y1="24" x2="{x:.1f}" y2="190" stroke="#d55e00" stroke-width="2" stroke-dasharray="4 3"/>'
+        f'<text x="{middle:.1f}" y="16" text-anchor="middle" fill="#b34700">{text}</text>'
+    )
+
+
+def size_bars(sizes: Integers) -> str:
+    """How many clusters there are of each size; large sizes share a bar."""
+    classes = size_classes(np.asarray(sizes))
+    step, base, tall = 420 / len(classes), 190.0, 150.0
+    most = max(number for _, number in classes)
+    parts = []
+    for place, (name, number) in enumerate(classes):
+        x, height = 20 + place * step, tall * number / most
+        middle = f'x="{x + step / 2:.1f}" text-anchor="middle"'
+        parts.append(f'<text {middle} y="208">{name}</text>')
+        if number:
+            parts.append(_bar(x, base - height, step, height, PALETTE[2], f"{number} clusters of {name}"))
+            parts.append(f'<text {middle} y="{base - height - 5:.1f}">{number}</text>')
+    parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" stroke="#8a97a5"/>')
+    return drawing(460, 216, parts, "Bars: how many clusters there are of each size")
+
+
+def size_classes(sizes: Integers) -> list[tuple[str, int]]:
+    """Names of sizes, such as 4 and 5-9, up to the largest there is, and how many clusters have them."""
+    starts = [start for start in SIZE_STARTS if start <= sizes.max()]
+    ends = [after - 1 for after in SIZE_STARTS[1 : len(starts) + 1]]
+    classes = []
+    for place, start in enumerate(starts):
+        end = ends[place] if place < len(ends) else None
+        name = f"{start}+" if end is None else f"{start}" if end == start else f"{start}–{end}"
+        here = (sizes >= start) & (sizes <= (sizes.max() if end is None else end))
+        classes.append((name, int(here.sum())))
+    return classes
+
+
+def calibration_plot(predicted: Floats, observed: Floats, count: Integers) -> str:
+    """The observed share against the predicted probability, a dot a bin as large as it is full; best on the line."""
+    left, top, edge = 56.0, 14.0, 320.0
+    parts = [
+        f'<rect x="{left}" y="{top}" width="{edge}" height="{edge}" fill="#f7f9fb" stroke="#dde3e9"/>',
+        f'<path d="M{left} {top + edge}L{left + edge} {top}" stroke="#8a97a5" stroke-dasharray="4 3"/>',
+    ]
+    for tick in (0.0, 0.5, 1.0):
+        parts.append(
+            f'<text x="{left - 6}" y="{top + edge * (1 - tick) + 4:.0f}" text-anchor="end">{tick:g}</text>'
+        )
+        parts.append(
+            f'<text x="{left + edge * tick:.0f}" y="{top + edge + 17}" text-anchor="middle">{tick:g}</text>'
+        )
+    full = np.flatnonzero(count)
+    largest = np.sqrt(count.max(initial=1))
+    for place in full:
+        x, y = left + edge * predicted[place], top + edge * (1 - observed[place])
+        radius = 4 + 10 * np.sqrt(count[place]) / largest
+        title = f"{count[place]} pairs: predicted {predicted[place]:.2f}, observed {observed[place]:.2f}"
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{PALETTE[0]}" fill-opacity=".75" '
+            f'stroke="#fff"><title>{title}</title></circle>'
+        )
+    parts.append(
+        f'<text x="{left + edge / 2}" y="{top + edge + 34}" text-anchor="middle">predicted probability</text>'
+    )
+    parts.append(
+        f'<text transform="translate(16 {top + edge / 2}) rotate(-90)" text-anchor="middle">truly together</text>'
+    )
+    return drawing(400, 372, parts, "Calibration: observed share against predicted probability")
+
+
+def trace_lines(values: Floats, name: str) -> str:
+    """A scalar along the draws, a line a chain; values (chain, draw)."""
+    left, top, wide, tall = 56.0, 8.0, 392.0, 96.0
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    room = (high - low) or 1.0
+    draws = np.unique(np.linspace(0, values.shape[1] - 1, MOST_POINTS).round().astype(int))
+    parts = [f'<path d="M{left} {top}V{top + tall}H{left + wide}" stroke="#b6c0ca" fill="none"/>']
+    for chain, row in enumerate(values[:, draws]):
+        kept = np.isfinite(row)
+        x = left + wide * draws[kept] / max(values.shape[1] - 1, 1)
+        y = top + tall * (1 - (row[kept] - low) / room)
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+        colour = PALETTE[chain % N_LINE_COLOURS]
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-opacity=".8"/>')
+    for value, y in {high: top + 10, low: top + tall}.items():
+        parts.append(f'<text x="{left - 5}" y="{y:.0f}" text-anchor="end">{in_short(value)}</text>')
+    return drawing(460, 112, parts, f"Trace of {name} along the draws, a line for each chain")
+
+
+def in_short(value: float) -> str:
+    """A number in about three digits, never in powers of ten where plain digits are short enough."""
+    if not np.isfinite(value):
+        return "–"
+    if value and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.0e}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def heat_map(probabilities: Floats, clusters: Sequence[int], kinds: Sequence[int]) -> str:
@@ -93,7 +207,7 @@ def heat_map(probabilities: Floats, clusters: Sequence[int], kinds: Sequence[int
                 f'<path d="M0 {i * step:.2f}H{strip + 6 + edge}M{strip + 6 + i * step:.2f} 0V{edge}" '
                 'stroke="#fff" stroke-width="1"/>'
             )
-    return _svg(420, 400, parts, "Heat map of the probability that two items are together")
+    return drawing(420, 400, parts, "Heat map of the probability that two items are together")
 
 
 def colours_of(kinds: Sequence[int]) -> dict[int, str]:
@@ -101,8 +215,9 @@ def colours_of(kinds: Sequence[int]) -> dict[int, str]:
     return {kind: PALETTE[place % len(PALETTE)] for place, kind in enumerate(dict.fromkeys(kinds))}
 
 
-def _svg(width: int, height: int, parts: list[str], title: str) -> str:
+def drawing(width: int, height: int, parts: list[str], title: str) -> str:
+    """A picture from parts that are markup already; the title is for those who cannot see it."""
     return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}" '
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{shown(title)}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )

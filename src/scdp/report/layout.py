@@ -1,0 +1,82 @@
+"""The frame of every report: a title and pieces of HTML enter; one page that asks the network for nothing leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scdp.report.text import shown
+
+STYLE = """
+:root{--ink:#17212b;--soft:#5b6875;--line:#dde3e9;--blue:#0072b2}
+*{box-sizing:border-box}
+body{margin:0;background:#f4f6f8;color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
+main{max-width:1080px;margin:0 auto;padding:32px 20px 48px}
+h1{font-size:1.75rem;line-height:1.2;margin:0 0 8px;overflow-wrap:anywhere}
+h2{font-size:1.05rem;margin:0 0 8px}
+p{margin:0 0 12px;overflow-wrap:anywhere}
+.lead{color:var(--soft);max-width:44rem}
+.verdict{border-left:4px solid #009e73;background:#fff;padding:10px 14px;border-radius:4px;margin:16px 0}
+.verdict.warn{border-color:#d55e00}
+.figures{display:grid;grid-template-columns:1fr 1fr;gap:0 16px}
+.figures>div{min-width:0;display:flex;flex-direction:column}
+.figures section:last-child{flex:1}
+section{background:#fff;border:1px solid var(--line);border-radius:8px;padding:16px 18px;margin:0 0 16px;min-width:0}
+svg{display:block;width:100%;height:auto;font:12px system-ui,sans-serif;fill:var(--soft)}
+.note{color:var(--soft);font-size:.88rem;margin:10px 0 0}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:.95rem;font-variant-numeric:tabular-nums}
+th,td{text-align:right;padding:5px 6px;border-bottom:1px solid var(--line);white-space:nowrap}
+th{color:var(--soft);font-weight:600;font-size:.85rem}
+th:first-child,td:first-child{text-align:left;white-space:normal}
+td small{display:block;color:var(--soft)}
+tr.ours td{font-weight:600;background:#eef5fa}
+tr.ours small{font-weight:400}
+.pair{border-top:1px solid var(--line);padding:10px 0}
+.pair h3{font-size:.9rem;margin:0 0 4px;font-weight:600}
+.pair h3 span{color:var(--soft);font-weight:400}
+.pair table{table-layout:fixed}
+.pair th,.pair td{text-align:left;white-space:normal;overflow-wrap:anywhere;border:0;padding:1px 6px;vertical-align:top}
+.pair th:first-child{width:6.5rem}
+.pair tr.differs td{background:#fdf4e3}
+@media(max-width:760px){.figures{grid-template-columns:1fr}main{padding:20px 12px}section{padding:14px 12px}}
+@media(max-width:480px){svg{font-size:14px}table{font-size:.84rem}th{font-size:.75rem}th,td{padding:6px 3px}
+.pair th:first-child{width:4.6rem}}
+"""
+
+# The page needs nothing from outside, and says so to the browser.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def whole_page(title: str, body: Iterable[str], style: str = "") -> str:
+    """The page as one text; the pieces of the body are markup of our own."""
+    lines = "\n".join(body)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f"<title>{shown(title)}</title><style>{STYLE}{style}</style></head>\n"
+        f"<body><main>{lines}</main></body></html>\n"
+    )
+
+
+def section(title: str, content: str, note: str = "") -> str:
+    """A titled part of the page; `content` is markup of our own, the words are plain text."""
+    return f"<section><h2>{shown(title)}</h2>{content}{footnote(note)}</section>"
+
+
+def footnote(text: str) -> str:
+    return f'<p class="note">{shown(text)}</p>' if text else ""
+
+
+def verdict(text: str, good: bool) -> str:
+    """A sentence that says whether to trust what follows."""
+    return f'<p class="verdict{"" if good else " warn"}">{shown(text)}</p>'
+
+
+def field_row(name: str, left: str, right: str, *kinds: str) -> str:
+    """One field of two records side by side; the cells are markup already, `kinds` are classes of the style."""
+    kind = f' class="{" ".join(kinds)}"' if kinds else ""
+    return f"<tr{kind}><th>{shown(name)}</th><td>{left}</td><td>{right}</td></tr>"
+
+
+MISSING = "<small>missing</small>"

@@ -1,0 +1,171 @@
+"""Every page people are given, opened in a real browser as wide as a laptop and as narrow as a phone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from browser import LAPTOP, MISSING, PHONE, open_browser
+from report_cases import made_result
+from scdp.cli import demo_command, main
+from scdp.experiments.curves import fit_priors
+from scdp.experiments.output import write_results
+from scdp.experiments.settings import Settings
+from scdp.experiments.systems import SYSTEMS
+from scdp.experiments.tasks import TASKS
+from scdp.report.result_page import write_report
+from test_experiments import part
+from test_experiments_page import IMAGES, TYPES
+
+# The smallest letters of a picture that can be read on a phone, in CSS pixels.
+LEGIBLE = 8.5
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """SCDP_PICTURES names a folder to keep the pictures in, for people to look at."""
+    kept = os.environ.get("SCDP_PICTURES")
+    with open_browser(Path(kept) if kept else tmp_path_factory.mktemp("pictures")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def results_page(tmp_path_factory):
+    """The page of `scdp reproduce`: all tasks and systems, with made-up numbers and all its pictures."""
+    types = {"digits": IMAGES, "references": TYPES}
+    parts = [
+        part(
+            task,
+            name,
+            types=types.get(task),
+            note="A note that is long enough to fill more than a line. " * 3,
+        )
+        for task in TASKS
+        for name, system in SYSTEMS.items()
+        if system.applies_to(task)
+    ]
+    sizes = np.array([90, 40, 10, 4, 1, 1, 1])
+    fits = [
+        fit_priors(entry.title, sizes, np.random.default_rng(0))
+        for entry in TASKS.values()
+        if not entry.extra
+    ]
+    out = tmp_path_factory.mktemp("results")
+    return write_results(parts, Settings(quick=True), out, fits, ["digits Binary failed (ValueError: no)"])[2]
+
+
+@pytest.fixture(scope="module")
+def demo_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_command, "N_RECORDS", 80)
+        patch.setattr(demo_command, "N_SWEEPS", 60)
+        result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    return (folder / "report.html").rename(folder / "demo.html")
+
+
+@pytest.fixture(scope="module")
+def cluster_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cluster") / "cluster.html"
+    write_report(path, made_result())
+    return path
+
+
+PAGES = {
+    "results_page": [
+        "The paper's experiments",
+        "Summary: F on all tasks (Table 5)",
+        *(entry.title for entry in TASKS.values()),
+        "Where we agree and disagree with the paper",
+        "Speed: ten thousand sweeps of one chain",
+        "What the reference types weigh",
+        "Is a Dirichlet process the right prior? (Figure 1)",
+        "Left out",
+    ],
+    "demo_page": [
+        "Which of these citations are of the same paper?",
+        "How many clusters?",
+        "Which citations belong together?",
+        "Scores on the new items",
+        "The most uncertain pairs",
+    ],
+    "cluster_page": [
+        "Which of these citations are of the same paper?",
+        "How many clusters?",
+        "How large are they?",
+        "What was learned",
+        "Can the probabilities be believed?",
+        "Can the draws be trusted?",
+        "The most uncertain decisions",
+    ],
+}
+
+
+@pytest.mark.parametrize("width", [LAPTOP, PHONE])
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_whole_and_fits_the_screen(browser, request, name, width):
+    visit = browser.visit(request.getfixturevalue(name), width)
+    assert visit.requests == []
+    assert visit.console == []
+    assert set(PAGES[name]) <= set(visit.headings)
+    assert visit.width <= width
+    assert visit.smallest_text >= LEGIBLE
+    assert visit.picture.stat().st_size > 20_000
+
+
+# ---- the browser itself: it would tell ----
+
+
+def page_with(tmp_path, body):
+    path = tmp_path / "page.html"
+    path.write_text(f'<!doctype html><meta name="viewport" content="width=device-width">{body}')
+    return path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<img src="http://127.0.0.1:9/a.png">',
+        '<img src="other.png">',
+        '<script>fetch("http://127.0.0.1:9/")</script>',
+        '<style>@import "http://127.0.0.1:9/a.css";</style>',
+    ],
+)
+def test_a_request_is_told(browser, tmp_path, body):
+    (asked,) = browser.visit(page_with(tmp_path, body)).requests
+    assert asked.startswith(("http://127.0.0.1:9/", tmp_path.as_uri()))
+
+
+def test_what_a_policy_stops_is_told(browser, tmp_path):
+    policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
+    visit = browser.visit(page_with(tmp_path, f'{policy}<img src="http://127.0.0.1:9/a.png">'))
+    assert "Content Security Policy" in visit.console[0]
+
+
+def test_a_script_that_fails_is_told(browser, tmp_path):
+    assert "nothing" in browser.visit(page_with(tmp_path, "<script>nothing.here</script>")).console[0]
+
+
+def test_a_wide_page_is_told(browser, tmp_path):
+    wide = page_with(tmp_path, '<div style="width:700px">wide</div>')
+    assert browser.visit(wide, PHONE).width >= 700
+
+
+def test_small_letters_are_told(browser, tmp_path):
+    svg = '<svg viewBox="0 0 1000 100" style="width:100%"><text y="50" font-size="12">small</text></svg>'
+    assert browser.visit(page_with(tmp_path, svg), PHONE).smallest_text < LEGIBLE
+
+
+@pytest.mark.parametrize("required", ["", "1"])
+def test_without_a_browser_the_test_says_so(monkeypatch, tmp_path, required):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("SCDP_REQUIRE_BROWSER", required)
+    told = pytest.fail.Exception if required else pytest.skip.Exception
+    with pytest.raises(told, match=MISSING), open_browser(tmp_path):
+        pass
