@@ -11,13 +11,13 @@ ROOT = Path(scdp.__file__).parent
 
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
-    ["errors", "compile"],
+    ["errors", "compile", "files", "folds"],
     ["records", "specs", "compare"],
     ["datasets"],
     ["blocking"],
     ["distances"],
     ["model"],
-    ["sampler"],
+    ["sampler", "seating"],
     ["posterior"],
     ["estimators", "baselines", "metrics"],
     ["engines"],

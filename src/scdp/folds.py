@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.baselines.surface import Labels, Rows, canonical_labels
 from scdp.errors import InputError
+
+Labels = NDArray[np.int64]
+Rows = NDArray[np.int64]
 
 FEWEST_CLUSTERS = 4
 DOCUMENT_FOLDS = 5
 FEW_CLUSTER_FOLDS = 10
+
+
+def canonical_labels(labels: Iterable[Hashable]) -> Labels:
+    """The same clustering as integers 0..K-1 in order of first appearance."""
+    codes: dict[Hashable, int] = {}
+    return np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.int64)
 
 
 def held_out_sets(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.baselines.folds import held_out_sets
 from scdp.baselines.golden_section import golden_section
 from scdp.baselines.linkage import LINKS, CutScores, best_threshold, cut, merge_trees, score_cuts
 from scdp.baselines.pairs import (
@@ -24,6 +23,7 @@ from scdp.baselines.pairs import (
 )
 from scdp.baselines.progress import Steps
 from scdp.baselines.surface import Labels, Rows
+from scdp.folds import held_out_sets
 from scdp.specs import Spec
 
 LOG2_GAMMA = (-10.0, 3.0)

@@ -6,7 +6,6 @@ from itertools import islice
 
 import numpy as np
 
-from scdp.baselines.folds import held_out_sets
 from scdp.baselines.linear_scores import (
     Codes,
     Sheet,
@@ -22,6 +21,7 @@ from scdp.baselines.linear_scores import (
 from scdp.baselines.pairs import Compared, PairBaseline, pair_features, within_groups
 from scdp.baselines.progress import Steps
 from scdp.baselines.surface import Labels
+from scdp.folds import held_out_sets
 from scdp.metrics import f_score
 from scdp.specs import Spec
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.baselines.folds import held_out_halves
 from scdp.baselines.linkage import CutScores, best_threshold, cut, merge_trees, score_cuts
 from scdp.baselines.pairs import (
     Compared,
@@ -21,6 +20,7 @@ from scdp.baselines.pairs import (
 )
 from scdp.baselines.progress import Steps
 from scdp.baselines.surface import Labels, Rows
+from scdp.folds import held_out_halves
 from scdp.specs import Spec
 
 LINK = "average"

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from scdp.errors import InputError
+from scdp.folds import canonical_labels as canonical_labels
 from scdp.records import Records
 
 Labels = NDArray[np.int64]
@@ -68,12 +69,6 @@ class Baseline(BaseEstimator):
                 f"{type(self).__name__}: predict was given {_describe(given)}, but fit "
                 f"{_describe(self.n_features_in_)}; give both the same kind of items"
             )
-
-
-def canonical_labels(labels: Iterable[Hashable]) -> Labels:
-    """The same clustering as integers 0..K-1 in order of first appearance."""
-    codes: dict[Hashable, int] = {}
-    return np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.int64)
 
 
 def by_group(groups: NDArray[Any] | None, n_items: int) -> Iterator[Rows]:

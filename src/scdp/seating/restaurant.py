@@ -1,0 +1,117 @@
+"""Seating: scores of pairs enter, a clustering drawn from the learned restaurant leaves.
+
+Items come in a random order and each sits down given those before it; then every item stands up and is seated again,
+given all others, a fixed number of times. A draw is exact: the law of this process is the model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scdp.compile import kernel
+from scdp.seating.likelihood import Floats, Integers, Weights
+from scdp.seating.pairs import Neighbours
+
+NOT_SEATED = -1
+
+
+@kernel
+def choose_seat(
+    i: int,
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    cluster: Integers,
+    size: Integers,
+    met: Integers,
+    total: Floats,
+    touched: Integers,
+    uniform: float,
+) -> int:
+    """The cluster that item i joins, or -1 for a new one; `met` and `total` are zero before and after."""
+    n_types = score.shape[1]
+    n_touched = 0
+    around = 0.0
+    for e in range(neighbours.start[i], neighbours.start[i + 1]):
+        k = cluster[neighbours.other[e]]
+        if k < 0:
+            continue
+        if met[k] == 0:
+            touched[n_touched] = k
+            n_touched += 1
+        met[k] += 1
+        around += 1.0
+        for d in range(n_types):
+            total[k, d] += score[neighbours.pair[e], d] - weights.floor[d]
+    crowd = np.log(1.0 + around)
+    highest = -np.inf
+    for d in range(n_types):
+        highest = max(highest, weights.log_share[d] + weights.fresh[d] * crowd)
+        for a in range(n_touched):
+            k = touched[a]
+            link = weights.floor[d] + total[k, d] / size[k]
+            total[k, d] = (
+                weights.log_share[d] + weights.bias[d] + weights.growth[d] * np.log(float(size[k])) + link
+            )
+            highest = max(highest, total[k, d])
+    everything = 0.0
+    for d in range(n_types):
+        everything += np.exp(weights.log_share[d] + weights.fresh[d] * crowd - highest)
+        for a in range(n_touched):
+            everything += np.exp(total[touched[a], d] - highest)
+    left = uniform * everything
+    choice = NOT_SEATED
+    for a in range(n_touched):
+        k = touched[a]
+        for d in range(n_types):
+            if choice == NOT_SEATED:
+                left -= np.exp(total[k, d] - highest)
+                if left < 0.0:
+                    choice = k
+        met[k] = 0
+        total[k, :] = 0.0
+    return choice
+
+
+@kernel
+def seat_all(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    known: Integers,
+    n_again: int,
+    rng: np.random.Generator,
+) -> Integers:
+    """Clusters of all items; those with `known` >= 0 keep theirs and are there from the start."""
+    n = known.shape[0]
+    cluster = known.copy()
+    size = np.zeros(n + known.max() + 2, np.int64)
+    for i in range(n):
+        if known[i] >= 0:
+            size[known[i]] += 1
+    free = np.empty(size.shape[0], np.int64)
+    n_free = 0
+    for k in range(size.shape[0] - 1, -1, -1):
+        if size[k] == 0:
+            free[n_free] = k
+            n_free += 1
+    met = np.zeros(size.shape[0], np.int64)
+    total = np.zeros((size.shape[0], score.shape[1]))
+    touched = np.empty(size.shape[0], np.int64)
+    hidden = np.flatnonzero(known < 0)
+    for _ in range(1 + n_again):
+        for i in rng.permutation(hidden):
+            if cluster[i] >= 0:
+                k = cluster[i]
+                size[k] -= 1
+                cluster[i] = NOT_SEATED
+                if size[k] == 0:
+                    free[n_free] = k
+                    n_free += 1
+            k = choose_seat(i, neighbours, score, weights, cluster, size, met, total, touched, rng.random())
+            if k < 0:
+                n_free -= 1
+                k = free[n_free]
+            cluster[i] = k
+            size[k] += 1
+    return cluster

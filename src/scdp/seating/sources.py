@@ -1,0 +1,47 @@
+"""What the restaurant learns from and seats: distances of items, or vectors, as pairs of any part of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.distances import Distances
+from scdp.seating.neighbourhood import VectorView
+from scdp.seating.pairs import Integers, Pairs
+
+
+def pairs_of(distances: Distances) -> Pairs:
+    """All pairs within groups, with their distances in the units of the comparisons."""
+    layout = distances.layout
+    left = np.empty(layout.n_pairs, dtype=np.int64)
+    right = np.empty(layout.n_pairs, dtype=np.int64)
+    for row in range(layout.n_records):
+        entries, others = layout.row(row)
+        left[entries], right[entries] = row, others
+    features = np.asarray(distances.values, dtype=np.float32) * np.asarray(distances.scales, dtype=np.float32)
+    return Pairs(layout.n_records, left, right, features)
+
+
+@dataclass(frozen=True, eq=False)
+class PairSource:
+    """Pairs that are there already; a part of the items has a part of the pairs."""
+
+    every: Pairs
+
+    def pairs(self, items: Integers) -> Pairs:
+        return self.every.take(items)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSource:
+    """Vectors, whose neighbourhoods are made anew for every part of them."""
+
+    values: NDArray[np.float64]
+    documents: Integers | None
+    view: VectorView
+
+    def pairs(self, items: Integers) -> Pairs:
+        documents = None if self.documents is None else self.documents[items]
+        return self.view.pairs(self.values[items], documents)
