@@ -156,6 +156,7 @@ def timed(title: str, seating: DistanceSeating, console: Console) -> float:
         "precisions": partial(resample_precisions_by_distance, rng, items, state),
         "split-merge": partial(split_merge_by_distance, rng, items, state, PLAN.split_merge_attempts),
         "sweep": partial(sweep.sweep, rng, state, items, PLAN, Priors(), fixed),
+        "SCDP-3": partial(sweep.sweep, rng, state, items, Plan(conditioning="mean"), Priors(), fixed),
     }
     best = best_of({**works, **bare})
     table = Table("part of the sweep", "terms", "ms", "bare ms", "ratio", title=title)
@@ -171,6 +172,8 @@ def timed(title: str, seating: DistanceSeating, console: Console) -> float:
         f"{best['sweep'] / floor:.1f}",
     )  # fmt: skip
     console.print(table)
+    slower = best["SCDP-3"] / best["sweep"]
+    console.print(f"SCDP-3 from the same state: {best['SCDP-3']:.2f} ms a sweep, {slower:.1f} times SCDP-1")
     return best["sweep"] / floor
 
 

@@ -219,6 +219,21 @@ MUTANTS = [
         "gap = gap if gap > 0.0 else 0.0", "gap = 2.0 * gap if gap > 0.0 else 0.0",
         "check_conditioned", ("clusters", "normalized", "2"),
     ),
+    Mutant(
+        "SCDP-3 on distances: the centroid that an item leaves stays where it was", "sampler/distance_moves.py",
+        "set_gap(centroids, r, own, first, left, j, f, gap)", "pass",
+        "check_centroids", ("missing values", "clusters", "normalized"),
+    ),
+    Mutant(
+        "SCDP-3 on distances: an item moves a centroid in a feature it misses", "sampler/distance_moves.py",
+        "share = seen[f] * (entry[slot, f] if j < m else 1.0)", "share = entry[slot, f] if j < m else 1.0",
+        "check_centroids", ("missing values", "clusters", "mean"),
+    ),
+    Mutant(
+        "SCDP-3 on distances: split-merge forgets the gaps", "sampler/distance_split_merge.py",
+        "ratio += log_parting(parting, centroids, state, coupling, together)", "pass",
+        "check_centroids", ("missing values", "split-merge, 3 attempts", "normalized"),
+    ),
 ]  # fmt: skip
 
 

@@ -362,3 +362,10 @@ def check_conditioned(kernel: str, reading: str, n_auxiliary: str, n_starts: str
 
     p = conditioned_gold.check(kernel, reading, n_auxiliary=int(n_auxiliary), n_starts=int(n_starts))
     return {f"{kernel}, {reading}, M = {n_auxiliary}": p}
+
+
+def check_centroids(layout: str, kernel: str, reading: str) -> PValues:
+    """SCDP-3's moves of clusters on distances (centroid_gold.py)."""
+    import centroid_gold
+
+    return {f"{kernel}, {reading}, {layout}": centroid_gold.check_clusters(layout, kernel, reading)}

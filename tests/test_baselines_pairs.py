@@ -9,7 +9,7 @@ import pytest
 
 from baseline_cases import as_distances, blobs
 from scdp.baselines.correlation import correlation_clustering, merge_greedily, move_items
-from scdp.baselines.folds import held_out_halves, held_out_sets
+from scdp.folds import held_out_halves, held_out_sets
 from scdp.baselines.golden_section import golden_section
 from scdp.baselines.implicit_k_means import implicit_k_means, to_means
 from scdp.baselines.linkage import best_threshold, cut, merge_trees, score_cuts

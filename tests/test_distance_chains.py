@@ -151,8 +151,9 @@ class TestChains:
             Plan(separation=True),
             Plan(learn_mean_variance=True),
             Plan(learn_types=False, learn_concentrations=False),
+            Plan(conditioning="mean", learn_separation_rate=True),
         ],
-        ids=["scdp1", "scdp2", "mean variance", "cdp"],
+        ids=["scdp1", "scdp2", "mean variance", "cdp", "scdp3"],
     )
     def test_groups_are_found(self, plan: Plan):
         points, truth = three_groups()
@@ -199,7 +200,7 @@ class TestChains:
         _, traces = run(seating, Plan(), n_sweeps=20)
         assert traces["negative_norms"].sum() > 0
 
-    @pytest.mark.parametrize("plan", [Plan(scheme="paper"), Plan(conditioning="mean")])
+    @pytest.mark.parametrize("plan", [Plan(scheme="paper"), Plan(conditioning="published")])
     def test_plans_that_need_means_are_refused(self, plan: Plan):
         points, _ = three_groups(per_group=2)
         with pytest.raises(InputError, match="which distances do not have"):

@@ -58,7 +58,7 @@ class TestAgainstCoordinates:
             seating, by_distance, state = build_both(case, seed)
             fast, slow = streams(seed)
             for _ in range(4):
-                new, moved, negative = distance_clusters.resample_clusters_by_distance(
+                new, moved, _, negative = distance_clusters.resample_clusters_by_distance(
                     fast, by_distance.items, state
                 )
                 expected, expected_moved = clusters.resample_clusters(slow, seating.items, state)
@@ -117,7 +117,7 @@ class TestTwins:
             items, state = build(case, seed, geometry)
             fast, slow = streams(seed)
             for _ in range(3):
-                new, moved, negative = distance_clusters.resample_clusters_by_distance(fast, items, state)
+                new, moved, _, negative = distance_clusters.resample_clusters_by_distance(fast, items, state)
                 expected, expected_moved, expected_negative = distance_plain.resample_clusters(
                     slow, items, state
                 )

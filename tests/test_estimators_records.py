@@ -46,6 +46,28 @@ def test_records_are_clustered_and_new_records_too(model: str):
     assert metrics.f_score(found, truth[hidden]) > 0.6
 
 
+@pytest.mark.parametrize("conditioning", ["normalized", "mean"])
+def test_scdp3_on_distances_learns_its_rate_and_predicts(conditioning: str):
+    _, square, truth = euclidean(n=60)
+    square[3, :, 1] = square[:, 3, 1] = np.nan
+    known = np.where(truth < 3, truth, -1)
+    model = quick(model="scdp3", conditioning=conditioning, rate="learn", metric="precomputed")
+    hidden = known < 0
+    fitted = model.fit(square, known)
+    assert metrics.f_score(fitted.labels_[hidden], truth[hidden]) > 0.6
+    traces = fitted.posterior_.traces
+    assert len(np.unique(traces["separation_rate"])) > 10
+    assert np.isfinite(traces["log_joint"]).all()
+    assert (traces["improper_means"] == 0).all()
+    assert len(fitted.predict(square[np.ix_(hidden, hidden)])) == hidden.sum()
+
+
+def test_scdp3_takes_its_rate_on_distances_too():
+    _, square, _ = euclidean(n=20)
+    traces = quick(model="scdp3", rate=0.25, metric="precomputed", n_sweeps=6).fit(square).posterior_.traces
+    assert (traces["separation_rate"] == 0.25).all()
+
+
 def test_documents_keep_records_apart():
     records, truth = citations()
     documents = np.arange(len(truth)) % 4
@@ -70,8 +92,10 @@ def test_columns_from_a_dictionary_and_what_is_refused():
     assert len(quick(spec=SPEC).fit(table, truth).labels_) == 40
     with pytest.raises(InputError, match="need a spec"):
         quick().fit(records)
-    with pytest.raises(InputError, match="means are always integrated out"):
-        quick(model="scdp3", spec=SPEC).fit(records)
+    with pytest.raises(InputError, match="scheme='paper' samples cluster means, which distances do not have"):
+        quick(scheme="paper", spec=SPEC).fit(records)
+    with pytest.raises(InputError, match="use conditioning='normalized' or 'mean'"):
+        quick(model="scdp3", conditioning="published", spec=SPEC).fit(records)
     with pytest.raises(InputError, match="there is no column 'title'"):
         quick(spec=SPEC).fit({"name": ["a", "b"]})
     with pytest.raises(InputError, match="precomputed"):

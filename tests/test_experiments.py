@@ -11,7 +11,7 @@ from scdp.experiments.document import Figure, Heading, Paragraph, Table, to_html
 from scdp.experiments.parts import Parts, write_atomically
 from scdp.experiments.protocol import Effort, Outcome, Watch, joined
 from scdp.experiments.results import rows_of
-from scdp.experiments.run import planned
+from scdp.experiments.run import one_thread_a_library, planned
 from scdp.experiments.scores import score_draws, scored
 from scdp.experiments.settings import FULL, QUICK, Settings
 from scdp.experiments.systems import SYSTEMS, chosen_systems
@@ -108,6 +108,31 @@ def test_systems_that_apply_to_no_task_are_refused():
     )
     with pytest.raises(InputError, match="samehead applies to digits"):
         planned(["digits"], [SYSTEMS["samehead"]], 1)
+
+
+def tiny_problem():
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(8), 6)
+    data = rng.normal(size=(8, 3))[clusters] * 4 + rng.normal(size=(48, 3))
+    whole = Labelled(data, clusters, np.arange(48))
+    known = clusters < 5
+    return Problem("digits", Task("tiny", whole.take(known), whole.take(~known), "made up"), None)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, system in SYSTEMS.items() if system.applies_to("digits") and not system.samples]
+)
+def test_every_opponent_runs_with_its_quick_settings(name):
+    """The settings are those of the classes, which change more often than this table is run."""
+    labels = SYSTEMS[name].run(tiny_problem(), Effort(1, 2, 0, quick=True)).labels
+    assert len(labels) == 18
+
+
+def test_libraries_keep_to_one_thread():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    with threadpool_limits(2), one_thread_a_library():
+        assert {library["num_threads"] for library in threadpool_info()} == {1}
 
 
 def test_seeds_follow_names_and_settings():

@@ -111,7 +111,7 @@ def test_a_failed_save_leaves_the_old_file(posterior, tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_named(posterior, tmp_path):
-    with pytest.raises(InputError, match="cannot write there"):
+    with pytest.raises(InputError, match="cannot be written"):
         posterior.save(tmp_path / "none" / "p.npz")
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from importlib.resources import files
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -124,6 +125,64 @@ def test_killed_at_any_moment_it_ends_the_same(no_data, tmp_path):
     assert not (out / "results.json").exists()
     assert subprocess.run(command, capture_output=True, check=False, timeout=240).returncode == 0
     assert without_times(out / "results.json") == without_times(tmp_path / "whole" / "results.json")
+
+
+def test_killed_at_random_moments_it_ends_the_same(no_data, tmp_path):
+    """Moments are spread over the whole of a run: its start, its parts, and the writing of its results."""
+    arguments = ["digits", "--systems", "coarse,fine,cdp", *SMALL]
+
+    def started(out):
+        command = [sys.executable, "-m", "scdp.cli", "reproduce", *arguments, "--out", str(out), "--resume"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    begin = time.monotonic()
+    with started(tmp_path / "whole") as process:
+        assert process.wait(240) == 0
+    length = time.monotonic() - begin
+    for share in np.random.default_rng(0).uniform(0.2, 1.0, 3):
+        with started(tmp_path / "killed") as process:
+            time.sleep(share * length)
+            process.kill()
+    with started(tmp_path / "killed") as process:
+        assert process.wait(240) == 0
+    assert without_times(tmp_path / "killed" / "results.json") == without_times(
+        tmp_path / "whole" / "results.json"
+    )
+
+
+class Death(BaseException):
+    """Stands for the end of the process: nothing catches it, nothing is tidied up."""
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_dying_at_each_step_of_writing_it_ends_the_same(no_data, tmp_path, monkeypatch, step):
+    arguments = ["digits", "--systems", "coarse,fine", "--quick", "--resume", "--out"]
+    assert reproduce(*arguments, tmp_path / "whole").exit_code == 0
+    expected = without_times(tmp_path / "whole" / "results.json")
+    original, deaths, finished = os.replace if step == "replace" else os.fsync, 0, False
+    while not finished:
+        left = [deaths]
+
+        def counted(*given, left=left, **named):
+            if not left[0]:
+                raise Death
+            left[0] -= 1
+            return original(*given, **named)
+
+        with monkeypatch.context() as patched:
+            if step == "replace":
+                patched.setattr("pathlib.Path.replace", counted)
+            else:
+                patched.setattr(os, "fsync", counted)
+            try:
+                finished = reproduce(*arguments, tmp_path / "out").exit_code == 0
+            except Death:
+                deaths += 1
+        if (tmp_path / "out" / "results.json").exists():
+            assert without_times(tmp_path / "out" / "results.json") == expected
+    assert deaths >= 4
+    assert without_times(tmp_path / "out" / "results.json") == expected
+    assert not list((tmp_path / "out" / "parts").glob(".*"))
 
 
 def test_real_digits(data_or_skip, tmp_path, monkeypatch):

@@ -224,11 +224,15 @@ def _read_text(place: Path, gzipped: bool) -> str:
 def _read_delimited(text: str, delimiter: str, source: str) -> Records:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
+    # The text is in memory already, so a long cell is no danger; the limit is put back for other users of csv.
+    limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
     try:
         rows.extend(reader)
     except csv.Error as error:
         line = reader.line_num
         raise InputError(f"{source}: line {line} cannot be read ({error}); check its quotes") from error
+    finally:
+        csv.field_size_limit(limit)
     names = _header(rows[0], source)
     numbers = np.array([index for index, row in enumerate(rows) if row and index], dtype=np.int64)
     filled = [rows[index] for index in numbers]

@@ -11,6 +11,9 @@ __all__ = ["main"]
 
 COMMANDS = {
     "demo": ("scdp.cli.demo_command", "Cluster an embedded example and write a report."),
+    "fit": ("scdp.cli.fit_command", "Learn from records with known clusters."),
+    "cluster": ("scdp.cli.cluster_command", "Group new records by a fitted model."),
+    "explain": ("scdp.cli.explain_command", "Say why two records are or are not together."),
     "evaluate": ("scdp.cli.evaluate_command", "Compare predicted clusters with gold clusters."),
     "reproduce": ("scdp.cli.reproduce_command", "Run the paper's experiments and make its tables."),
     "datasets": ("scdp.cli.datasets_command", "List, find or fetch the data sets."),
@@ -19,6 +22,8 @@ COMMANDS = {
 EXAMPLES = """\b
 Examples:
   scdp demo --out demo
+  scdp fit train.csv --entity person --out model
+  scdp cluster model new.csv --out clusters.csv
   scdp evaluate clusters.csv gold.csv
   scdp COMMAND --help
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -49,6 +50,23 @@ def fetch(name: str) -> None:
         raise DataNotFoundError(failures[0])
     if failures:
         raise DataNotFoundError(f"{len(failures)} files could not be fetched; first: {failures[0]}")
+
+
+@datasets.command()
+@click.argument("name")
+@click.option("--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR")
+def export(name: str, folder: Path) -> None:
+    """Write the records of NAME as CSV with id and entity: train.csv and test.csv, or records.csv."""
+    from scdp.datasets.export import exported_parts
+    from scdp.files import Staged, open_folder, stage_table
+
+    parts = exported_parts(name)
+    open_folder(folder)
+    with Staged() as staged:
+        for part, columns in parts.items():
+            stage_table(staged, folder / f"{part}.csv", columns)
+    for part, columns in parts.items():
+        click.echo(f"{folder / part}.csv: {len(columns['id'])} records")
 
 
 def _row(source: Source) -> tuple[str, ...]:

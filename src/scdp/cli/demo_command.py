@@ -169,7 +169,7 @@ def score_opponents(train: Labelled, test: Labelled) -> list[SystemRow]:
     """The opponents on the same new records."""
     import time
 
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     from scdp.baselines import Coarse, Fine, ModernBinary
 

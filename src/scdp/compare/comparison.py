@@ -93,7 +93,8 @@ class Comparison:
 
     def prepare(self, records: Records) -> Prepared:
         """The distinct values and each record's place among them; counts are over all these records."""
-        return encode_cells(self, [records[column] for column in self.columns], records.source)
+        columns = [records[column] for column in self.columns]
+        return encode_cells(self, columns, lambda row: f"{records.source}, row {records.row_number(row)}")
 
     def fit(self, records: Records) -> Comparison:
         """This comparison with its scale learned; refuses a field in which no record has a value."""
@@ -126,7 +127,7 @@ class Comparison:
     def _prepare_cells(self, cells: Sequence[Any]) -> Prepared:
         column: Column = np.empty(len(cells), dtype=object)
         column[:] = list(cells)
-        return encode_cells(self, [column], "values")
+        return encode_cells(self, [column], lambda row: f"values, row {row + 1}")
 
 
 def make_comparison(

@@ -81,14 +81,19 @@ def distinct(codes: Integers) -> tuple[Integers, Integers]:
     return values, places
 
 
-def encode_cells(comparison: Comparison, columns: Sequence[Column], source: str) -> Prepared:
-    """Join, take the part asked for, clean; equal values share a place. Equal raw cells are handled once."""
+def encode_cells(
+    comparison: Comparison, columns: Sequence[Column], place_of: Callable[[int], str]
+) -> Prepared:
+    """Join, take the part asked for, clean; equal values share a place. Equal raw cells are handled once.
+
+    `place_of` names a row to people, for messages.
+    """
     convert = _conversion(comparison)
     places: dict[Hashable, int] = {}
     seen: dict[str, int] = {}
     codes = np.full(len(columns[0]), MISSING, dtype=np.int64)
     for row in range(len(codes)):
-        text = _joined(comparison, columns, row, source)
+        text = _joined(comparison, columns, row, place_of)
         if text is None:
             continue
         if text not in seen:
@@ -107,18 +112,20 @@ def _shares(codes: Integers, n_values: int) -> list[float]:
     return (counts / max(counts.sum(), 1)).tolist()
 
 
-def _joined(comparison: Comparison, columns: Sequence[Column], row: int, source: str) -> str | None:
+def _joined(
+    comparison: Comparison, columns: Sequence[Column], row: int, place_of: Callable[[int], str]
+) -> str | None:
     texts = []
     for name, column in zip(comparison.columns, columns, strict=False):
         text = cell_text(column[row])
         if text is None:
             raise InputError(
-                f"{source}, row {row + 1}, column {name!r}: a cell of type {type(column[row]).__name__} "
+                f"{place_of(row)}, column {name!r}: a cell of type {type(column[row]).__name__} "
                 "is neither text nor a number"
             )
         if len(text) > LONGEST_CELL:
             raise InputError(
-                f"{source}, row {row + 1}, column {name!r}: {len(text):,} characters, more than the "
+                f"{place_of(row)}, column {name!r}: {len(text):,} characters, more than the "
                 f"{LONGEST_CELL:,} that can be compared; shorten the cell or leave it empty"
             )
         texts.append(text)

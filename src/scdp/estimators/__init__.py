@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from scdp.estimators.scdp import SCDP
+from scdp.estimators.scdp import DEFAULT_MODEL, SCDP
 
-__all__ = ["SCDP"]
+__all__ = ["DEFAULT_MODEL", "SCDP"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.distances import Distances, compute_distances
+from scdp.distances import Distances, compute_distances, squared_to_origin
+from scdp.distances.compute import Progress
 from scdp.errors import InputError
 from scdp.records import Records
 from scdp.sampler.distance_items import AnySeating, seat_distances
@@ -18,6 +20,28 @@ from scdp.specs import Spec
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 UNKNOWN = -1
+# Of more pairs than this (about 2,450 records) a model that can do with fewer compares only candidates.
+MOST_PAIRS = 3_000_000
+
+
+def n_pairs(n: int, documents: NDArray[Any] | None) -> int:
+    """How many pairs of rows are in one document."""
+    sizes = np.array([n]) if documents is None else np.unique(documents, return_counts=True)[1]
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two rows side by side: by feature their distance in the units given, NaN where either misses the feature.
+
+    `squared` is (3, features) in the units of the model: the squared distance of the two, and of each to the origin.
+    """
+
+    first: tuple[str | None, ...]
+    second: tuple[str | None, ...]
+    distances: Floats
+    squared: Floats
 
 
 class Rows(Protocol):
@@ -27,7 +51,18 @@ class Rows(Protocol):
 
     def seat(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> AnySeating: ...
 
-    def joined(self, new: Any, documents: NDArray[Any] | None, share: bool) -> Rows: ...
+    def joined(
+        self, new: Any, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
+    ) -> Rows: ...
+
+    def pair(self, i: int, j: int) -> Pair: ...
+
+    def none(self) -> Rows:
+        """No row, but all that new rows need."""
+        ...
+
+    @property
+    def n_features(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -55,37 +90,120 @@ class Points:
     def seat(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> AnySeating:
         return seat((self.values - self.mean) / self.scale, known, documents, share_clusters=share)
 
-    def joined(self, new: Floats, documents: NDArray[Any] | None, share: bool) -> Points:
+    def joined(
+        self, new: Floats, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
+    ) -> Points:
         return replace(self, values=np.vstack([self.values, new]))
+
+    def none(self) -> Points:
+        return replace(self, values=self.values[:0])
+
+    @property
+    def n_features(self) -> int:
+        return self.values.shape[1]
+
+    def pair(self, i: int, j: int) -> Pair:
+        one, two = self.values[i], self.values[j]
+        at_one, at_two = (one - self.mean) / self.scale, (two - self.mean) / self.scale
+        squared = np.stack([at_one - at_two, at_one, at_two]) ** 2
+        return Pair(_numbers(one), _numbers(two), np.abs(one - two), squared)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Records as the distances between them, with the fitted spec and scales that new records are compared by."""
+    """The compared columns of records, the fitted spec and the unit of each feature; distances follow from these."""
 
     records: Records
-    distances: Distances
+    spec: Spec
+    scales: Floats
+    documents: NDArray[Any] | None = None
+    computed: Distances | None = None
+    blocked: bool = False
 
     @classmethod
-    def of(cls, records: Records, spec: Spec, documents: NDArray[Any] | None, standardize: bool) -> Self:
-        distances = compute_distances(records, spec.fit(records), documents)
-        return cls(records, distances.scaled() if standardize else distances)
+    def of(
+        cls,
+        records: Records,
+        spec: Spec,
+        documents: NDArray[Any] | None,
+        standardize: bool,
+        progress: Progress | None = None,
+        blocked: bool = False,
+    ) -> Self:
+        """With `blocked`, records whose pairs are too many are not compared with each other here."""
+        fitted = spec.fit(records)
+        if blocked and n_pairs(len(records), documents) > MOST_PAIRS:
+            columns, units = compared_columns(records, fitted), np.ones(len(fitted.fields))
+            return cls(columns, fitted, units, documents, blocked=True)
+        distances = compute_distances(records, fitted, documents, progress=progress)
+        scaled = distances.scaled() if standardize else distances
+        return cls(compared_columns(records, fitted), fitted, scaled.scales, documents, scaled, blocked)
 
     def __len__(self) -> int:
         return len(self.records)
 
+    @cached_property
+    def distances(self) -> Distances:
+        if self.computed is not None:
+            return self.computed
+        return compute_distances(self.records, self.spec, self.documents).rescaled(self.scales)
+
     def seat(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> AnySeating:
         return seat_distances(self.distances, known, documents, share_clusters=share)
 
-    def joined(self, new: Records, documents: NDArray[Any] | None, share: bool) -> Compared:
-        together = Records(
-            {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}, new.source
+    def joined(
+        self, new: Records, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
+    ) -> Compared:
+        columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
+        together = Records(columns, new.source)
+        if self.blocked and n_pairs(len(together), documents) > MOST_PAIRS:
+            return Compared(together, self.spec, self.scales, documents, blocked=True)
+        distances = compute_distances(together, self.spec, documents, progress=progress)
+        # In place, since a second copy of all distances is what would take the most memory.
+        distances.values[:] *= (distances.scales / self.scales).astype(distances.values.dtype)
+        scaled = replace(distances, scales=self.scales)
+        return Compared(together, self.spec, self.scales, documents, scaled, self.blocked)
+
+    def none(self) -> Compared:
+        nobody = self.records.take(np.zeros(0, dtype=np.int64))
+        documents = None if self.documents is None else self.documents[:0]
+        return Compared(nobody, self.spec, self.scales, documents, blocked=self.blocked)
+
+    def take(self, items: Integers) -> Compared:
+        """Some of the records, not yet compared."""
+        documents = None if self.documents is None else self.documents[items]
+        return Compared(self.records.take(items), self.spec, self.scales, documents, blocked=self.blocked)
+
+    @property
+    def too_many(self) -> bool:
+        """Whether these are more records than can all be compared with each other."""
+        return self.blocked and n_pairs(len(self), self.documents) > MOST_PAIRS
+
+    @property
+    def n_features(self) -> int:
+        return len(self.spec.fields)
+
+    def pair(self, i: int, j: int) -> Pair:
+        scaled = self.distances.pair(i, j).astype(np.float64)
+        to_origin = squared_to_origin(self.distances).squared[[i, j]]
+        one, two = (
+            tuple(_cells(self.records, field.columns, row) for field in self.spec.fields) for row in (i, j)
         )
-        fitted = self.distances.spec
-        if fitted is None:
-            raise InputError("these distances came without a spec; fit on records to predict on records")
-        distances = compute_distances(together, fitted, documents).rescaled(self.distances.scales)
-        return Compared(together, distances)
+        return Pair(one, two, scaled * self.scales, np.vstack([scaled**2, to_origin]))
+
+
+def compared_columns(records: Records, spec: Spec) -> Records:
+    """The columns that a spec compares, and no others."""
+    names = dict.fromkeys(name for field in spec.fields for name in field.columns)
+    return Records({name: records[name] for name in names}, records.source, records.row_numbers)
+
+
+def _cells(records: Records, columns: tuple[str, ...], row: int) -> str | None:
+    return " ".join(cell for name in columns if (cell := records[name][row])) or None
+
+
+def _numbers(values: Floats) -> tuple[str | None, ...]:
+    return tuple(None if np.isnan(value) else f"{value:g}" for value in values)
 
 
 @dataclass(frozen=True)
@@ -108,7 +226,9 @@ class Precomputed:
         groups = self.distances.groups if documents is None else documents
         return seat_distances(self.distances, known, groups, share_clusters=share)
 
-    def joined(self, new: ArrayLike, documents: NDArray[Any] | None, share: bool) -> Precomputed:
+    def joined(
+        self, new: ArrayLike, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
+    ) -> Precomputed:
         if share:
             raise InputError(
                 "predict cannot join known clusters without the distances to their rows: call fit with all rows, "
@@ -127,6 +247,20 @@ class Precomputed:
             square, Distances.from_square(square, groups=groups).rescaled(self.distances.scales)
         )
 
+    def none(self) -> Precomputed:
+        square = self.square[:0, :0]
+        return Precomputed(square, Distances.from_square(square).rescaled(self.distances.scales))
+
+    @property
+    def n_features(self) -> int:
+        return self.distances.n_features
+
+    def pair(self, i: int, j: int) -> Pair:
+        scaled = self.distances.pair(i, j).astype(np.float64)
+        to_origin = squared_to_origin(self.distances).squared[[i, j]]
+        unseen = (None,) * self.distances.n_features
+        return Pair(unseen, unseen, scaled * self.distances.scales, np.vstack([scaled**2, to_origin]))
+
 
 def codes(documents: NDArray[Any]) -> Integers:
     return np.unique(documents, return_inverse=True)[1].astype(np.int64)
@@ -143,43 +277,30 @@ def check_square_shape(square: ArrayLike) -> NDArray[Any]:
     return array.astype(np.float64) if array.dtype.kind != "f" else array
 
 
-def check_known(y: ArrayLike | None, n: int) -> Integers:
-    """Cluster labels as integers, -1 where unknown."""
-    if y is None:
-        return np.full(n, UNKNOWN, dtype=np.int64)
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise InputError(f"y has shape {labels.shape}, but X has {n} rows; give one cluster a row")
-    whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
-    if whole is None or (whole != labels).any() or (whole < UNKNOWN).any():
-        raise InputError(
-            "Unknown label type: y must hold whole numbers, one a cluster, with -1 for a row of unknown cluster"
-        )
-    return whole
+def rows_of(
+    X: Any,
+    documents: NDArray[Any] | None,
+    spec: Spec | None,
+    metric: str,
+    standardize: bool,
+    progress: Progress | None = None,
+) -> Rows:
+    """What was handed to `fit`, as rows of its kind."""
+    if isinstance(X, Records) and spec is not None:
+        return Compared.of(X, spec, documents, standardize, progress)
+    if metric == "precomputed":
+        return Precomputed.of(X, documents, standardize)
+    return Points.of(X, standardize)
 
 
-def check_documents(groups: ArrayLike | None, n: int) -> NDArray[Any] | None:
-    if groups is None:
-        return None
-    documents = np.asarray(groups)
-    if documents.shape != (n,):
-        raise InputError(f"groups has shape {documents.shape}, but X has {n} rows; give one document a row")
-    return documents
+def spec_of(rows: Rows) -> Spec | None:
+    """The fitted spec of records; vectors and distances have none."""
+    return rows.spec if isinstance(rows, Compared) else None
 
 
-def row_order(new: Any, documents: NDArray[Any] | None) -> NDArray[np.intp]:
-    """An order of new rows that does not depend on the order they came in (as far as rows differ)."""
-    if isinstance(new, Records):
-        keys = [np.array([value or "" for value in new[name]], dtype=str) for name in reversed(new.names)]
-    elif new.ndim == 2:
-        keys = list(new.T)
-    else:
-        keys = [np.arange(len(new))]
-    return np.lexsort((*keys, *([] if documents is None else [documents])))
-
-
-def take_rows(new: Any, rows: NDArray[np.intp]) -> Any:
-    """The given new rows, of whatever kind."""
-    if isinstance(new, Records):
-        return new.take(rows)
-    return new[rows] if new.ndim == 2 else new[np.ix_(rows, rows)]
+def feature_names(rows: Rows, given: Any) -> tuple[str, ...]:
+    """The names of the features: of the spec, or those given, or numbers."""
+    spec = spec_of(rows)
+    if spec is not None:
+        return spec.names
+    return tuple(f"feature {k + 1}" for k in range(rows.n_features)) if given is None else tuple(given)

@@ -76,13 +76,22 @@ p { max-width: 48rem; margin: .5rem 0; overflow-wrap: anywhere; }
 .frame { overflow-x: auto; margin: .8rem 0 1.2rem; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .32rem .5rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; }
+th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
 td.words, th.words { text-align: left; }
-td.words { white-space: normal; }
-td:first-child { white-space: nowrap; }
+td.words { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
+td:first-child { white-space: nowrap; overflow-wrap: normal; min-width: 0; }
+tbody tr { background: var(--ground); }
 tbody tr:nth-child(even) { background: var(--band); }
+th:first-child, td:first-child { position: sticky; left: 0; background: inherit; }
+thead tr { background: var(--ground); }
 figure { margin: 1.2rem 0; }
-figure img { max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; }
+figure img { width: var(--natural); max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; }
+@media (max-width: 600px) {
+  /* Letters in a wide picture would be too small to read: it is scrolled by itself. */
+  figure .frame { margin: 0; }
+  figure img { max-width: max(100%, calc(.64 * var(--natural))); }
+  td:first-child { white-space: normal; }
+}
 figcaption { color: var(--soft); font-size: .9rem; max-width: 48rem; }
 """
 
@@ -109,13 +118,20 @@ def _html(block: Block) -> str:
     if isinstance(block, Paragraph):
         return f"<p>{escape(block.text)}</p>"
     if isinstance(block, Figure):
-        picture = base64.b64encode(block.path.read_bytes()).decode()
-        text = escape(block.caption)
-        return (
-            f'<figure><img alt="{text}" src="data:image/png;base64,{picture}">'
-            f"<figcaption>{text}</figcaption></figure>"
-        )
+        return _figure(block)
     return f'<div class="frame"><table>{_table_rows(block)}</table></div>'
+
+
+def _figure(figure: Figure) -> str:
+    content = figure.path.read_bytes()
+    # A PNG file says its width in its first chunk; ours have 150 dots an inch and a screen has 96.
+    natural = int.from_bytes(content[16:20], "big") * 96 / 150
+    text = escape(figure.caption)
+    return (
+        f'<figure><div class="frame"><img style="--natural:{natural:.0f}px" alt="{text}" '
+        f'src="data:image/png;base64,{base64.b64encode(content).decode()}"></div>'
+        f"<figcaption>{text}</figcaption></figure>"
+    )
 
 
 def _table_rows(table: Table) -> str:

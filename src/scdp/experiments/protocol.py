@@ -110,6 +110,29 @@ def sampling(model: str, *, learns: bool = True, **options: Any) -> Runner:
     return run
 
 
+def seating(**options: Any) -> Runner:
+    """The flagship: it learns from the training part alone, and seats the test part with its clusters hidden."""
+
+    def run(problem: Problem, effort: Effort) -> Outcome:
+        from scdp.estimators import SCDP
+
+        train, test = problem.task.train, problem.task.test
+        model = SCDP("flagship", spec=problem.spec, random_state=effort.seed % 2**31, n_jobs=-1, **options)
+        model.fit(train.data, codes_of(within_documents(train)), train.groups)
+        effort.tell(0.8)
+        labels, posterior = model.predict_with_posterior(test.data, test.groups)
+        return Outcome(labels, draws=_thinned(posterior.draws), chains=posterior.n_chains)
+
+    return run
+
+
+def within_documents(part: Labelled) -> NDArray[Any]:
+    """Clusters by name, one in two documents being two."""
+    if part.groups is None:
+        return part.clusters
+    return np.array([f"{group}/{name}" for group, name in zip(part.groups, part.clusters, strict=True)])
+
+
 def _fit(
     model: str, problem: Problem, whole: Labelled, known: Labels, watch: Watch, options: Mapping[str, Any]
 ) -> tuple[Any, str]:
@@ -197,8 +220,7 @@ def learned_types(fitted: Any, problem: Problem, whole: Labelled, n_examples: in
 
     The examples of a type are its records from different clusters, in their order.
     """
-    best = int(np.argmax(fitted.posterior_.traces["log_joint"][:, -1]))
-    end = fitted._ends[best]
+    end = fitted.fitted_.end
     slots, counts = np.unique(end.type, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return {

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scdp.errors import InputError
 from scdp.experiments.origin import code_origin
@@ -89,9 +91,10 @@ def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress)
     progress.begin(job.label, job.system.cost)
     chains, sweeps = settings.effort(job.task)
     effort = Effort(chains, sweeps, settings.seed_of(*job.names), settings.quick, progress.tell)
-    start = time.perf_counter()
-    outcome = job.system.run(problem, effort)
-    seconds = time.perf_counter() - start
+    with one_thread_a_library():
+        start = time.perf_counter()
+        outcome = job.system.run(problem, effort)
+        seconds = time.perf_counter() - start
     return {
         "task": job.task,
         "system": job.system.name,
@@ -100,6 +103,18 @@ def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress)
         "origin": code_origin(),
         **scored(outcome, problem),
     }
+
+
+def one_thread_a_library() -> AbstractContextManager[Any]:
+    """Keeps libraries from threads of their own: on a busy machine these wait for each other, many times over.
+
+    Chains run side by side all the same.
+    """
+    # A limit holds for libraries that are loaded already; this loads the last of them.
+    import sklearn.ensemble  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
 
 
 def _line(job: Job, part: Part) -> str:

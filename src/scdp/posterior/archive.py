@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from os import PathLike
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.errors import InputError
+from scdp.files import Staged
 from scdp.posterior.draws import StoredDraws
 
 if TYPE_CHECKING:
@@ -25,18 +24,13 @@ WORDS = "words:"
 
 def save(posterior: Posterior, path: str | PathLike[str]) -> None:
     """Write beside the target first, so that an interruption leaves no broken file in its place."""
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    except OSError as error:
-        raise InputError(f"{target}: cannot write there ({error.strerror}); choose another folder") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+
+    def write(part: Path) -> None:
+        with part.open("wb") as file:
             np.savez(file, **_arrays(posterior))
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+
+    with Staged() as staged:
+        staged.write(Path(path), write)
 
 
 def load(path: str | PathLike[str]) -> Posterior:
@@ -44,7 +38,7 @@ def load(path: str | PathLike[str]) -> Posterior:
     from scdp.posterior.posterior import Posterior
 
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         if int(arrays["version"]) != VERSION:
             raise InputError(f"{path}: written by another version of scdp; sample again with this one")

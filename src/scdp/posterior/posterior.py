@@ -168,6 +168,12 @@ class Posterior:
         middle = self.point_estimate(loss) if centre is None else self._labels(centre)
         return credible_ball(self.stored, middle, level, loss)
 
+    def restricted(self, items: ArrayLike) -> Posterior:
+        """The posterior of some items alone, in the order given; of traces, that of the clusters counts these."""
+        from scdp.posterior.restriction import restrict
+
+        return restrict(self, np.array([self._item(i) for i in _list(items)], np.int64))
+
     def diagnostics(self) -> list[Diagnostic]:
         """Mean, sd, R-hat, effective sizes and Monte Carlo error of scalars that no relabelling changes."""
         from scdp.posterior.diagnostics import diagnose

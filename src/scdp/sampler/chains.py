@@ -16,7 +16,7 @@ from scdp.model.priors import Priors
 from scdp.sampler.arithmetic import n_distinct
 from scdp.sampler.conditioned_density import log_joint_conditioned
 from scdp.sampler.density import log_joint
-from scdp.sampler.distance_density import log_joint_of_distances
+from scdp.sampler.distance_density import log_joint_of_centroids, log_joint_of_distances
 from scdp.sampler.distance_items import AnyItems, DistanceItems
 from scdp.sampler.items import Floats, Integers
 from scdp.sampler.plan import Info, Plan
@@ -135,16 +135,24 @@ def note(
     """Write the label-free scalars of a state into the traces."""
     traces["n_clusters"][at] = n_distinct(state.cluster)
     traces["n_types"][at] = n_distinct(state.type)
-    if isinstance(items, DistanceItems):
-        traces["log_joint"][at] = log_joint_of_distances(items, state, priors)
-    elif plan.conditioning:
-        reading = READINGS[plan.conditioning]
-        traces["log_joint"][at] = log_joint_conditioned(items, state, reading, priors)
-    else:
-        traces["log_joint"][at] = log_joint(items, state, priors)
+    traces["log_joint"][at] = log_joint_under(plan, items, state, priors)
     traces["alpha_cluster"][at] = state.cluster_concentration
     traces["alpha_type"][at] = state.type_concentration
     traces["mean_variance"][at] = state.mean_variance
+
+
+def log_joint_under(plan: Plan, items: AnyItems, state: State, priors: Floats) -> float:
+    """The log of the target that the plan's kernels leave invariant."""
+    reading = READINGS[plan.conditioning] if plan.conditioning else None
+    if isinstance(items, DistanceItems):
+        if reading is None:
+            return log_joint_of_distances(items, state, priors)
+        return log_joint_of_centroids(items, state, reading, priors)
+    return (
+        log_joint(items, state, priors)
+        if reading is None
+        else log_joint_conditioned(items, state, reading, priors)
+    )
 
 
 def note_conditioned(traces: dict[str, Floats], at: tuple[int, int], state: State, info: Info) -> None:

@@ -12,8 +12,8 @@ from scdp.sampler.ranks import ranks_of
 from scdp.sampler.separation import (
     PUBLISHED,
     log_coupling,
-    log_grid_normalizer,
     log_mean_prior,
+    precision_prior_given,
     separation,
     spread_of,
 )
@@ -52,17 +52,7 @@ def types_given_means(items: Items, state: State, reading: int) -> tuple[Floats,
     """
     ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
     spread = spread_of(state.means, np.flatnonzero(ranks.size))
-    gaps = separation(spread, reading)
-    rate = state.rate + state.separation_rate * gaps
-    grid_log = state.grid_log_weight.copy()
-    log_mass = 0.0
-    if state.grid.shape[0] > 0:
-        log_mass = log_grid_normalizer(state, gaps)
-        for g in range(grid_log.shape[0]):
-            grid_log[g] -= state.separation_rate * (state.grid[g] * gaps).sum() + log_mass
-    else:
-        for f in range(rate.shape[0]):
-            log_mass += state.shape[f] * np.log(state.rate[f] / rate[f])
+    rate, grid_log, log_mass = precision_prior_given(state, separation(spread, reading))
     if reading != PUBLISHED:
         return rate, grid_log, 0.0
     n = ranks.n[0]

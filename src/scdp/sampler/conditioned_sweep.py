@@ -82,15 +82,29 @@ def resample_separation_rate(
 
     factor = np.empty((1, len(precision_sum)))
 
+    def log_coupling_at(value: float) -> float:
+        now = state._replace(separation_rate=value)
+        return log_coupling(now, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
+
+    return slice_separation_rate(rng, state.separation_rate, shape, rate, log_coupling_at)
+
+
+def slice_separation_rate(
+    rng: np.random.Generator,
+    value: float,
+    shape: float,
+    rate: float,
+    log_coupling_at: Callable[[float], float],
+) -> float:
+    """A slice step for the logarithm of the separation rate, under a Gamma(shape, rate) prior."""
+
     def log_density(log_value: float) -> float:
         if abs(log_value) > LOG_LARGEST_RATE:
             return -np.inf
-        value = float(np.exp(log_value))
-        now = state._replace(separation_rate=value)
-        coupling = log_coupling(now, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
-        return shape * log_value - rate * value + coupling
+        now = float(np.exp(log_value))
+        return shape * log_value - rate * now + log_coupling_at(now)
 
-    return float(np.exp(slice_on_line(rng, float(np.log(state.separation_rate)), log_density)))
+    return float(np.exp(slice_on_line(rng, float(np.log(value)), log_density)))
 
 
 def slice_on_line(

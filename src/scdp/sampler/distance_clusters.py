@@ -2,6 +2,7 @@
 
 Same visiting order, candidates and random numbers. With Q = Z / A, an item of precision t at gap
 S + d2(item, o) / sigma - Q (A times its squared distance to the mean) adds t / (t + A) times the gap to Q.
+Given centroids (SCDP-3), each choice is also weighed by what it would make of the gaps between them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from scdp.sampler.clusters import (
     restaurants_with_hidden,
     widest_range,
 )
+from scdp.sampler.distance_centroids import Centroids, coupling_of, grown, seat_presence
 from scdp.sampler.distance_items import DistanceItems
+from scdp.sampler.distance_moves import (
+    add_log_couplings_by_distance,
+    item_joins,
+    item_leaves,
+    item_returns,
+    make_visit,
+)
 from scdp.sampler.distance_rows import (
     BATCH,
     Scatters,
@@ -145,9 +154,12 @@ def correct_batch(
 
 @kernel
 def resample_clusters_by_distance(
-    rng: np.random.Generator, items: DistanceItems, state: State
-) -> tuple[Integers, int, int]:
-    """One Gibbs pass over the hidden items; returns new slots, items moved and negative squared norms met."""
+    rng: np.random.Generator, items: DistanceItems, state: State, centroids: Centroids | None = None
+) -> tuple[Integers, int, int, int]:
+    """One Gibbs pass over the hidden items: new slots, items moved, clusters opened, negative squared norms met.
+
+    With `centroids` (of the clusters as they are, which it keeps up to date) it is SCDP-3's.
+    """
     cluster = state.cluster.copy()
     n_features, width = items.observed.shape[1], items.squared.shape[1]
     active = restaurants_with_hidden(items)
@@ -172,8 +184,13 @@ def resample_clusters_by_distance(
     # Room for the slots that a batch may open, and a row that stays zero: the sums of a new cluster.
     sums = np.zeros((BATCH, candidate.shape[0] + BATCH, width))
     rows = np.zeros(BATCH, np.int64)
+    if centroids is not None:
+        presence, coupling = seat_presence(items), coupling_of(state, width)
+        # Under a name of its own, since it may be replaced by one with more room.
+        current = centroids
+        plain_sums, visit = np.zeros_like(sums), make_visit(candidate.shape[0], width)
 
-    moved = negative = 0
+    moved = opened = negative = 0
     kind = -1
     b, n_batch, zero_row = -1, 0, 0
     for position in range(order.shape[0]):
@@ -197,6 +214,11 @@ def resample_clusters_by_distance(
                 sums, zero_row + 1, local_slot, weight, items.squared, first_seat, items.member_start[r + 1],
                 rows,
             )  # fmt: skip
+            if centroids is not None:
+                sums_by_cluster(
+                    plain_sums, zero_row + 1, local_slot, presence, items.squared, first_seat,
+                    items.member_start[r + 1], rows,
+                )  # fmt: skip
         move_scatter(scatters, own, own_scatter, 0)
         add_to_scatter(own_scatter, 0, sums[b], own - start, items, i, row, prior_weight, -1)
         if own_scatter.size[0] > 0:
@@ -213,8 +235,17 @@ def resample_clusters_by_distance(
         negative += add_log_predictives(
             log_weight, table_row, sums_row, m + 1, forms, sums, b, to_origin, seen, items.floor
         )
+        n_local = high[r] - start
+        if centroids is not None:
+            item_leaves(visit, current, items, plain_sums, b, i, own, n_local)
+            gap_row = current.gap_start[r] + (own - start) * current.room[r]
+            add_log_couplings_by_distance(
+                log_weight, candidate, m, start, gap_row, visit, current, state, coupling
+            )
         chosen = candidate[choose(rng, log_weight, m + 1)]
         if chosen == own:
+            if centroids is not None:
+                item_returns(visit, current, own)
             continue
 
         emptied = own_scatter.size[0] == 0
@@ -229,10 +260,18 @@ def resample_clusters_by_distance(
         if chosen == NEW:
             chosen, joined = lowest_empty(scatters.size, start), zero_row
             high[r] = max(high[r], chosen + 1)
+            opened += not emptied
         add_to_scatter(scatters, chosen, sums[b], joined, items, i, row, prior_weight, 1)
         fill_form(forms, chosen, scatters, chosen, row, prior_weight)
         cluster[i] = chosen
         local_slot[first_seat + items.place[i]] = chosen - start
         correct_batch(sums, b, n_batch, items, order, position, weight, own - start, chosen - start, emptied)
+        if centroids is not None:
+            if chosen - start >= current.room[r]:
+                current = grown(current, r, items.slot_end[r] - start)
+            item_joins(visit, current, items, plain_sums, b, joined, i, own, chosen, n_local)
+            correct_batch(
+                plain_sums, b, n_batch, items, order, position, presence, own - start, chosen - start, emptied
+            )
         moved += 1
-    return cluster, moved, negative
+    return cluster, moved, opened, negative

@@ -7,6 +7,7 @@ import numpy as np
 from scdp.compile import kernel
 from scdp.sampler.arithmetic import slot_counts
 from scdp.sampler.density import LOG_2PI, log_gamma_density, log_precision_prior, log_restaurants
+from scdp.sampler.distance_centroids import centroids_of, log_coupling_of_centroids
 from scdp.sampler.distance_items import DistanceItems
 from scdp.sampler.distance_rows import cluster_scatters, seat_weights
 from scdp.sampler.items import Floats
@@ -46,3 +47,12 @@ def log_joint_of_distances(items: DistanceItems, state: State, concentration_pri
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])
         + log_gamma_density(state.type_concentration, concentration_priors[2], concentration_priors[3])
     )
+
+
+@kernel
+def log_joint_of_centroids(
+    items: DistanceItems, state: State, reading: int, concentration_priors: Floats
+) -> float:
+    """The same for SCDP-3: times the coupling of precisions and gaps between centroids."""
+    coupling = log_coupling_of_centroids(state, centroids_of(items, state.cluster, reading))
+    return log_joint_of_distances(items, state, concentration_priors) + coupling

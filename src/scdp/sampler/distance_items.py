@@ -6,7 +6,7 @@ that all distances of an item lie side by side: sum of n^2, times features round
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ class DistanceItems(NamedTuple):
     The squared distance of items i and j of one restaurant is row `row_start[i] + place[j]` of `squared`, 0 where
     either misses the feature, as is `origin`. `member` lists the items by restaurant, from `member_start` on, and
     `place` is an item's rank there. A squared norm below `floor` counts as `floor`: 0 clips, -inf does not.
+    A `settled` restaurant has no hidden item, so its clusters stay; `settled_gaps` are the sums over all of them of
+    the squared gaps between centroids (row 0) and the numbers of pairs (row 1), by feature.
     """
 
     squared: NDArray[np.float32] | NDArray[np.float64]
@@ -42,6 +44,8 @@ class DistanceItems(NamedTuple):
     place: Integers
     row_start: Integers
     floor: float
+    settled: NDArray[np.bool_]
+    settled_gaps: Floats
 
     @property
     def n_features(self) -> int:
@@ -101,8 +105,16 @@ def seat_distances(
     place[member] = np.arange(len(member)) - member_start[places.restaurant[member]]
     block_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes**2)])
     row_start = block_start[places.restaurant] + place * sizes[places.restaurant]
+    squared = squares_within(distances, places, place, row_start, int(block_start[-1]))
+    settled = np.ones(len(sizes), np.bool_)
+    settled[places.restaurant[places.hidden]] = False
+    settled_gaps = np.zeros((2, distances.n_features))
+    for r in np.flatnonzero(settled):
+        inside = member[member_start[r] : member_start[r + 1]]
+        within = squared[block_start[r] : block_start[r + 1], : distances.n_features]
+        settled_gaps += gaps_between_centroids(within, places.known_slot[inside], distances.observed[inside])
     items = DistanceItems(
-        squared=squares_within(distances, places, place, row_start, int(block_start[-1])),
+        squared=squared,
         origin=np.ascontiguousarray(np.where(distances.observed, to_origin, 0.0), dtype=np.float64),
         observed=np.ascontiguousarray(distances.observed, dtype=np.float64),
         complete=np.asarray(distances.observed.all(axis=1)),
@@ -116,8 +128,30 @@ def seat_distances(
         place=place,
         row_start=row_start,
         floor=0.0 if clip else -np.inf,
+        settled=settled,
+        settled_gaps=settled_gaps,
     )
     return DistanceSeating(items, places.known_slot, places.label_of_slot)
+
+
+def gaps_between_centroids(squared: NDArray[Any], cluster: Integers, observed: NDArray[np.bool_]) -> Floats:
+    """Over the pairs of clusters of n items: the sum of squared gaps between centroids, and their number.
+
+    `squared` has n x n rows. With shares w = 1 / (members that have the feature), the sum over pairs of items of
+    w w' d2 counts every gap once and, for each of the K clusters, half the mean square within all of them.
+    """
+    n, n_features = observed.shape
+    slot = np.unique(cluster, return_inverse=True)[1]
+    same = slot[:, None] == slot[None, :]
+    found = np.empty((2, n_features))
+    for f in range(n_features):
+        size = np.bincount(slot, weights=observed[:, f])
+        share = np.where(observed[:, f], 1.0 / np.maximum(size, 1.0)[slot], 0.0)
+        square = squared[:, f].reshape(n, n).astype(np.float64)
+        within = 0.5 * share @ np.where(same, square, 0.0) @ share
+        n_present = np.count_nonzero(size)
+        found[:, f] = 0.5 * share @ square @ share - n_present * within, n_present * (n_present - 1) / 2
+    return found
 
 
 def squares_within(

@@ -1,4 +1,7 @@
-"""Split-merge moves on distances: the proposals and the acceptance of scdp.sampler.split_merge, on scatters."""
+"""Split-merge moves on distances: the proposals and the acceptance of scdp.sampler.split_merge, on scatters.
+
+Given centroids (SCDP-3), the acceptance also weighs what the gaps between them would be.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import numpy as np
 
 from scdp.compile import kernel
 from scdp.sampler.arithmetic import lowest_empty, slot_counts
+from scdp.sampler.distance_centroids import Centroids, coupling_of, seat_presence
 from scdp.sampler.distance_clusters import ROUNDING
 from scdp.sampler.distance_items import DistanceItems
+from scdp.sampler.distance_parting import list_sides, log_parting, make_parting, measure, take_over
 from scdp.sampler.distance_rows import (
     TURNS,
     Scatters,
@@ -154,13 +159,20 @@ def allocate(
 
 @kernel
 def split_merge_by_distance(
-    rng: np.random.Generator, items: DistanceItems, state: State, attempts: int
-) -> tuple[Integers, int, int]:
-    """Try a number of moves; returns new slots, how many were accepted, and negative squared norms met."""
+    rng: np.random.Generator, items: DistanceItems, state: State, attempts: int,
+    centroids: Centroids | None = None,
+) -> tuple[Integers, int, int]:  # fmt: skip
+    """Try a number of moves; returns new slots, how many were accepted, and negative squared norms met.
+
+    With `centroids` (of the clusters as they are, whose sizes, spreads and sums it keeps up to date) it is SCDP-3's.
+    """
     cluster = state.cluster.copy()
     counts = slot_counts(cluster, items.known_in_slot.shape[0])
     weight = seat_weights(items, state)
     prior_weight = 1.0 / state.mean_variance
+    if centroids is not None:
+        coupling = coupling_of(state, weight.shape[1])
+        parting = make_parting(cluster.shape[0], weight.shape[1], seat_presence(items))
     accepted = negative = 0
     for _ in range(attempts):
         first, second = draw_pair(rng, items)
@@ -178,6 +190,10 @@ def split_merge_by_distance(
         apart = log_evidence(scatters, OPENED, prior_weight) + log_evidence(scatters, KEPT, prior_weight)
         joined = log_evidence(scatters, BOTH, prior_weight)
         ratio = np.log(state.cluster_concentration) + apart - joined - log_proposal
+        if centroids is not None:
+            n = list_sides(parting, items, cluster, first, second, members, sides)
+            measure(parting, centroids, items, cluster, n)
+            ratio += log_parting(parting, centroids, state, coupling, together)
         if np.log(rng.random()) >= (ratio if together else -ratio):
             continue
         accepted += 1
@@ -186,6 +202,8 @@ def split_merge_by_distance(
         target = lowest_empty(counts, start) if together else cluster[second]
         counts[cluster[first]] -= scatters.size[OPENED]
         counts[target] += scatters.size[OPENED]
+        if centroids is not None:
+            take_over(parting, centroids, cluster[first], cluster[second], target, together)
         cluster[first] = target
         for m in range(members.shape[0]):
             if sides[m] == OPENED:

@@ -74,6 +74,22 @@ def log_grid_normalizer(state: State, gaps: Floats) -> float:
 
 
 @kernel
+def precision_prior_given(state: State, gaps: Floats) -> tuple[Floats, Floats, float]:
+    """The normalised prior of precisions given S: rates, grid log weights, and the log of what normalises it."""
+    rate = state.rate + state.separation_rate * gaps
+    grid_log = state.grid_log_weight.copy()
+    log_mass = 0.0
+    if state.grid.shape[0] > 0:
+        log_mass = log_grid_normalizer(state, gaps)
+        for g in range(grid_log.shape[0]):
+            grid_log[g] -= state.separation_rate * (state.grid[g] * gaps).sum() + log_mass
+    else:
+        for f in range(rate.shape[0]):
+            log_mass += state.shape[f] * np.log(state.rate[f] / rate[f])
+    return rate, grid_log, log_mass
+
+
+@kernel
 def fill_factors(
     factor: Floats,
     base: Spread,

@@ -140,11 +140,7 @@ def train(
     progress: Progress | None = None,
 ) -> tuple[LearnedRestaurant, Trial]:
     """Learn from items whose clusters are all known, and try it. `sign` tells distances (-1) from scores (+1)."""
-    if len(np.unique(cluster)) < 2 or len(np.unique(cluster)) == len(cluster):
-        kind = "one cluster" if len(np.unique(cluster)) < 2 else "clusters of one row"
-        raise InputError(
-            f"the known rows are all of {kind}: give at least two clusters, one of them of two rows"
-        )
+    check_teachable(cluster)
     rng = np.random.default_rng(seed)
     boosted = with_trees(cluster, group, len(sign)) if choices.boosted is None else choices.boosted
     parts = lesson_parts(cluster, group, boosted, choices.n_members, rng)
@@ -179,6 +175,18 @@ def train(
     tried = [(pairs, clusters) for _, pairs, clusters in prepared[:N_TRIALS]]
     trial = held_out_trial(tried, knots, choices, rng)
     return LearnedRestaurant(knots, tuple(members), choices.n_again), trial
+
+
+def check_teachable(cluster: Integers) -> None:
+    """Refuse known clusters that teach nothing: without two of a kind, or without two kinds."""
+    n_clusters = len(np.unique(cluster))
+    if 1 < n_clusters < len(cluster):
+        return
+    if not len(cluster):
+        what = "no row has a known cluster"
+    else:
+        what = f"the known rows are all of {'one cluster' if n_clusters < 2 else 'clusters of one row'}"
+    raise InputError(f"{what}: give at least two clusters, one of them of two rows")
 
 
 def learn_from(

@@ -17,6 +17,8 @@ from scdp.compile import kernel
 Floats = NDArray[np.float64]
 MISSING = -1
 N_KNOTS = 8
+# The numbers of pieces are kept in one byte each.
+MOST_KNOTS = 128
 # A distance without an upper end has its last knot where all but so few pairs lie below.
 UPPER_SHARE = 0.99
 FAR_ABOVE = 1.5

@@ -23,8 +23,13 @@ def read_spec(path: str | Path) -> Spec:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}; save it as UTF-8") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    return _SpecFile(text, str(path)).read()
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    return read_spec_text(text, str(path))
+
+
+def read_spec_text(text: str, source: str) -> Spec:
+    """The spec in a TOML text; `source` is named in error messages."""
+    return _SpecFile(text, source).read()
 
 
 def write_spec(spec: Spec) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scdp.compare import Comparison
 from scdp.errors import InputError
-from scdp.records import Records
+from scdp.records import Records, unique_ids
 from scdp.specs.proposals import proposed_comparisons
 
 
@@ -57,7 +57,12 @@ class Spec:
         return not self.fields or any(comparison.needs_fit for comparison in self.fields)
 
     def fit(self, records: Records) -> Spec:
-        """This spec with what training records teach: fields if it has none, and the scales of numbers."""
+        """This spec with what training records teach: fields if it has none, and the scales of numbers.
+
+        Records whose column of ids holds the same one twice are refused.
+        """
+        if self.id is not None and self.id in records.columns:
+            unique_ids(records, self.id)
         fields = self.fields or propose(records, self.entity, self.id, self.group).fields
         return replace(self, fields=tuple(comparison.fit(records) for comparison in fields))
 

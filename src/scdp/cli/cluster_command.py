@@ -1,0 +1,250 @@
+"""`scdp cluster`: a model and new records enter; their clusters, how sure each is, and what is uncertain leave."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from scdp.cli.evaluate_command import CLUSTER_COLUMNS, ID_COLUMNS
+from scdp.cli.fit_command import say, shows_bars, told
+from scdp.errors import InputError
+
+if TYPE_CHECKING:
+    from scdp.estimators import SCDP
+    from scdp.estimators.result import ClusterResult
+    from scdp.records import Records
+
+REPORT_MODULE = "scdp.report.result_page"
+DRAWS_FILE = "posterior.npz"
+EXAMPLES = """\b
+Examples:
+  scdp cluster model new.csv --out clusters.csv
+  scdp cluster model new.csv --out clusters.csv --report report.html
+  scdp cluster model all.csv --known clusters.csv --out clusters.csv
+"""
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("model", type=_PATH)
+@click.argument("records", type=_PATH)
+@click.option("--out", required=True, type=_PATH, metavar="FILE", help="Clusters: id, cluster, probability.")
+@click.option("--known", type=_PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
+@click.option("--known-records", type=_PATH, metavar="FILE", help="Rows of known ids, if not in RECORDS.")
+@click.option("--report", type=_PATH, metavar="FILE", help="Write a page to look at, such as report.html.")
+@click.option("--draws", type=_PATH, metavar="DIR", help="Keep the draws of the posterior there.")
+@click.option(
+    "--uncertain", type=_PATH, metavar="FILE", help="Uncertain pairs.  [default: beside --out, .uncertain]"
+)
+@click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def cluster(
+    model: Path,
+    records: Path,
+    out: Path,
+    known: Path | None,
+    known_records: Path | None,
+    report: Path | None,
+    draws: Path | None,
+    uncertain: Path | None,
+    engine: str,
+    seed: int | None,
+    quiet: bool,
+) -> None:
+    """Group new records by a model that `scdp fit` has made.
+
+    RECORDS, --known and all outputs but the report are CSV, TSV, JSON lines or Parquet, by their names. With
+    --known, given clusters keep their names and records, and new records join them or open new clusters.
+    """
+    from scdp.records import read_records
+
+    _check_engine(engine)
+    doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
+    _check_outputs(out, doubtful, report, draws, records)
+    if known_records is not None and known is None:
+        raise InputError("--known-records needs --known, the file that says which clusters they are in")
+    fitted = open_model(model, quiet)
+    table = read_records(records)
+    if known_records is not None:
+        table = _joined(table, read_records(known_records), fitted)
+    given = None if known is None else _known_clusters(read_records(known), fitted)
+    result = _cluster(fitted, table, given, seed, quiet)
+    _write(result, out, doubtful, report, draws)
+    if not quiet:
+        click.echo(_summary(result, out, doubtful))
+
+
+def open_model(folder: Path, quiet: bool) -> SCDP:
+    """A stored model of records, set to work on all cores."""
+    from scdp.estimators import SCDP
+
+    model = SCDP.load(folder)
+    if model.spec is None:
+        raise InputError(f"{folder}: a model of arrays, not of records; use it from Python: SCDP.load")
+    return model.set_params(n_jobs=-1, verbose=shows_bars(quiet))
+
+
+def require_columns(records: Records, model: SCDP) -> None:
+    """Refuse records that lack a column that the model compares or names records by."""
+    spec = model.spec
+    assert spec is not None
+    names = dict.fromkeys(name for field in spec.fields for name in field.columns)
+    records.require(*names, *(name for name in (spec.id, spec.group) if name is not None))
+
+
+def _check_engine(engine: str) -> None:
+    if engine == "spark":
+        raise InputError("--engine spark is not there yet; leave it out, or use --engine local")
+
+
+def _check_outputs(
+    out: Path, uncertain: Path, report: Path | None, draws: Path | None, records: Path
+) -> None:
+    from scdp.files import check_table_target, check_target
+
+    for table in (out, uncertain):
+        check_table_target(table)
+    if report is not None:
+        check_target(report)
+        if find_spec(REPORT_MODULE) is None:
+            raise InputError("--report: this scdp has no report page yet; leave --report out")
+    if draws is not None:
+        _check_draws_folder(draws)
+    files = [path.absolute() for path in (out, uncertain, report, records) if path is not None]
+    twice = next((path for path in files if files.count(path) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice}: is named twice; give every file of its own name")
+
+
+def _check_draws_folder(folder: Path) -> None:
+    from scdp.files import check_target
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: there is a file of this name; give a folder with --draws")
+    if folder.is_dir():
+        check_target(folder / DRAWS_FILE)
+    elif not folder.absolute().parent.is_dir():
+        raise InputError(f"{folder}: there is no folder {folder.absolute().parent}; make it first")
+
+
+def _joined(records: Records, more: Records, model: SCDP) -> Records:
+    """The rows of known records, then the others; only the columns that the model reads."""
+    import numpy as np
+
+    from scdp.records import Records
+
+    for each in (records, more):
+        require_columns(each, model)
+    spec = model.spec
+    assert spec is not None
+    names = [name for name in records.names if name in more.names]
+    columns = {name: np.concatenate([more[name], records[name]]) for name in names}
+    if spec.id is not None:
+        both = set(records[spec.id].tolist()) & set(more[spec.id].tolist())
+        if both:
+            raise InputError(
+                f"{records.source} and {more.source}: the id {min(map(str, both))!r} is in both; "
+                "leave the known records out of one"
+            )
+    return Records(columns, f"{more.source} and {records.source}")
+
+
+def _known_clusters(clusters: Records, model: SCDP) -> dict[str, str]:
+    from scdp.records import complete_column, unique_ids
+
+    assert model.spec is not None
+    if model.spec.id is None:
+        raise InputError("--known needs ids: fit the model again with --id and the name of their column")
+    names = (model.spec.id, *ID_COLUMNS)
+    id_column = next((name for name in names if name in clusters.names), None)
+    label = next((name for name in CLUSTER_COLUMNS if name in clusters.names), None)
+    if id_column is None or label is None:
+        wanted = model.spec.id if id_column is None else CLUSTER_COLUMNS[0]
+        has = ", ".join(clusters.names)
+        raise InputError(
+            f"{clusters.source}: there is no column {wanted!r}; known clusters need it (it has: {has})"
+        )
+    ids, labels = unique_ids(clusters, id_column), complete_column(clusters, label)
+    return dict(zip(ids.tolist(), labels.tolist(), strict=True))
+
+
+def _cluster(
+    model: SCDP, records: Records, known: dict[str, str] | None, seed: int | None, quiet: bool
+) -> ClusterResult:
+    from scdp.estimators.clustering import cluster_records
+
+    require_columns(records, model)
+    say(f"clustering {len(records)} records, {len(known or {})} of them known", quiet)
+    results: list[ClusterResult] = []
+    title = f"Clusters of {Path(records.source).name}"
+    messages = told(
+        lambda: results.append(cluster_records(model, records, known, random_state=seed, title=title))
+    )
+    (result,) = results
+    problem = None if result.independent_draws else result.posterior.convergence_warning()
+    for message in dict.fromkeys([*messages, *([problem] if problem else [])]):
+        say(f"note: {message}", quiet)
+    return result
+
+
+def _write(
+    result: ClusterResult, out: Path, uncertain: Path, report: Path | None, draws: Path | None
+) -> None:
+    """All files appear together, or none."""
+    from scdp.files import Staged, stage_table
+
+    made = draws is not None and not draws.exists()
+    try:
+        with Staged() as staged:
+            stage_table(staged, uncertain, uncertain_columns(result))
+            if draws is not None:
+                draws.mkdir(exist_ok=True)
+                staged.write(draws / DRAWS_FILE, result.posterior.save)
+            if report is not None:
+                from scdp.report.result_page import write_report
+
+                staged.write(report, lambda part: write_report(part, result))
+            stage_table(staged, out, cluster_columns(result))
+    except BaseException:
+        if made and draws is not None and draws.is_dir() and not any(draws.iterdir()):
+            draws.rmdir()
+        raise
+
+
+def id_title(result: ClusterResult) -> str:
+    """The name of the column of ids, unless that would be taken for another."""
+    name = result.id_column
+    return "id" if name is None or name in ("cluster", "probability") else name
+
+
+def cluster_columns(result: ClusterResult) -> dict[str, list[object]]:
+    """The columns of the file of clusters."""
+    return {
+        id_title(result): list(map(str, result.ids)),
+        "cluster": list(map(str, result.labels)),
+        "probability": [round(float(p), 4) for p in result.probabilities],
+    }
+
+
+def uncertain_columns(result: ClusterResult) -> dict[str, list[object]]:
+    """The columns of the file of uncertain pairs."""
+    pairs = result.uncertain
+    return {
+        "id1": [str(result.ids[pair.left]) for pair in pairs],
+        "id2": [str(result.ids[pair.right]) for pair in pairs],
+        "probability": [round(pair.probability, 4) for pair in pairs],
+        "together": ["yes" if pair.together else "no" for pair in pairs],
+    }
+
+
+def _summary(result: ClusterResult, out: Path, uncertain: Path) -> str:
+    low, high = result.posterior.n_clusters_interval(0.9)
+    return (
+        f"{out}: {result.n_records} records in {result.n_clusters} clusters (90 % interval {low} to {high}); "
+        f"{len(result.uncertain)} uncertain pairs in {uncertain}"
+    )

@@ -1,0 +1,226 @@
+"""`scdp fit`: records with known clusters enter; a model folder leaves, or a proposed spec to edit."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scdp.cli.evaluate_command import CLUSTER_COLUMNS, ID_COLUMNS
+from scdp.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from scdp.estimators import SCDP
+    from scdp.records import Records
+    from scdp.specs import Spec
+
+ENTITY_COLUMNS = CLUSTER_COLUMNS[::-1]
+EXAMPLES = """\b
+Examples:
+  scdp fit train.csv --entity person --out model
+  scdp fit train.csv --entity person --write-spec spec.toml
+  scdp fit train.csv --spec spec.toml --out model
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("records", type=click.Path(path_type=Path))
+@click.option(
+    "--out", "folder", type=click.Path(path_type=Path), metavar="MODEL", help="Folder of the model."
+)
+@click.option(
+    "--spec", "spec_file", type=click.Path(path_type=Path), metavar="FILE", help="How to compare records."
+)
+@click.option(
+    "--write-spec",
+    "proposal",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Only write the spec that would be used, to be edited.",
+)
+@click.option("--entity", metavar="COLUMN", help=f"Known clusters.  [default: {', '.join(ENTITY_COLUMNS)}]")
+@click.option("--id", "id_column", metavar="COLUMN", help=f"Ids.  [default: {', '.join(ID_COLUMNS)}]")
+@click.option("--groups", metavar="COLUMN", help="Documents: records of two are never together.")
+@click.option("--model", "model_name", metavar="NAME", help="flagship, scdp1, scdp2, scdp3 or cdp.")
+@click.option("--chains", type=click.IntRange(min=1), metavar="N", help="Chains of the sampler.")
+@click.option("--sweeps", type=click.IntRange(min=2), metavar="N", help="Sweeps of each chain.")
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Learn from N clusters at random.")
+@click.option("--force", is_flag=True, help="Write the model into a folder that holds other things.")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def fit(
+    records: Path,
+    folder: Path | None,
+    spec_file: Path | None,
+    proposal: Path | None,
+    entity: str | None,
+    id_column: str | None,
+    groups: str | None,
+    model_name: str | None,
+    chains: int | None,
+    sweeps: int | None,
+    seed: int,
+    sample: int | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Learn from records with known clusters which records are the same thing.
+
+    RECORDS is a CSV, TSV, JSON lines or Parquet file. Records whose entity is empty are of unknown cluster.
+    Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which.
+    """
+    from scdp.files import check_target, write_text
+    from scdp.records import read_records
+    from scdp.specs.words import commented_toml
+
+    if folder is None and proposal is None:
+        raise InputError("nothing to write: give --out MODEL, or --write-spec FILE")
+    if proposal is not None:
+        check_target(proposal)
+    if folder is not None:
+        from scdp.estimators.folder import check_model_target
+
+        check_model_target(folder, force)
+    table = read_records(records)
+    spec = spec_of(table, spec_file, entity, id_column, groups)
+    if proposal is not None:
+        write_text(proposal, commented_toml(spec, table))
+        say(f"wrote {proposal}; edit it, then  scdp fit {records} --spec {proposal} --out MODEL", quiet)
+    if folder is not None:
+        table, known = labelled_rows(table, spec, sample, seed)
+        model = estimator(spec, model_name, chains, sweeps, seed, quiet)
+        _fit(model, table, known, folder, force, quiet)
+
+
+def _fit(
+    model: SCDP, table: Records, known: NDArray[np.int64], folder: Path, force: bool, quiet: bool
+) -> None:
+    from scdp.specs.words import commented_toml
+
+    n_entities = len(set(known[known >= 0].tolist()))
+    say(f"learning from {int((known >= 0).sum())} records of {n_entities} entities", quiet)
+    for message in told(lambda: model.fit(table, known)):
+        say(f"note: {message}", quiet)
+    fitted = model.fitted_spec_
+    model.save(folder, force=force, spec_text=None if fitted is None else commented_toml(fitted, table))
+    if not quiet:
+        click.echo(f"{folder}: {model.model}, {model.n_features_in_} comparisons, {len(table)} records")
+
+
+def spec_of(
+    records: Records, spec_file: Path | None, entity: str | None, id_column: str | None, groups: str | None
+) -> Spec:
+    """The spec of the file and the options, which count for more; comparisons are proposed where it has none."""
+    from scdp.specs import Spec, propose
+
+    base = None if spec_file is None else Spec.from_toml(spec_file)
+    entity = entity or (base.entity if base else _guess(records, ENTITY_COLUMNS))
+    if entity is None:
+        raise InputError(
+            f"{records.source}: there is no column {', '.join(ENTITY_COLUMNS)}; "
+            f"name the column of known clusters with --entity (it has: {', '.join(records.names)})"
+        )
+    id_column = id_column or (base.id if base else None) or _guess(records, ID_COLUMNS, entity)
+    group = groups or (base.group if base else None)
+    named = [name for name in (entity, id_column, group) if name]
+    records.require(*named)
+    if len(set(named)) < len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise InputError(f"the column {twice!r} is given two roles; entity, id and groups must differ")
+    fields = base.fields if base else ()
+    if not fields:
+        return propose(records, entity, id_column, group)
+    for field in fields:
+        records.require(*field.columns)
+        if entity in field.columns:
+            raise InputError(
+                f"the entity column {entity!r} is compared by {field.name!r}, which gives the answer away; "
+                "leave that field out of the spec"
+            )
+    return Spec(entity, fields, id_column, group)
+
+
+def _guess(records: Records, names: tuple[str, ...], other: str | None = None) -> str | None:
+    return next((name for name in names if name in records.names and name != other), None)
+
+
+def labelled_rows(
+    records: Records, spec: Spec, sample: int | None, seed: int
+) -> tuple[Records, NDArray[np.int64]]:
+    """The records to learn from, and the number of each one's cluster, -1 where it is unknown."""
+    import numpy as np
+
+    from scdp.records import unique_ids
+
+    if spec.id is not None:
+        unique_ids(records, spec.id)
+    cells = records[spec.entity]
+    names = sorted({cell for cell in cells if cell is not None})
+    number = {name: k for k, name in enumerate(names)}
+    known = np.array([-1 if cell is None else number[cell] for cell in cells], dtype=np.int64)
+    if sample is not None and sample < len(names):
+        chosen = np.random.default_rng(seed).permutation(len(names))[:sample]
+        rows = np.flatnonzero(np.isin(known, chosen))
+        records, known = records.take(rows), np.unique(known[rows], return_inverse=True)[1].astype(np.int64)
+    _check_enough(records, spec.entity, known)
+    return records, known
+
+
+def _check_enough(records: Records, entity: str, known: NDArray[np.int64]) -> None:
+    import numpy as np
+
+    sizes = np.bincount(known[known >= 0])
+    if not len(sizes):
+        raise InputError(
+            f"{records.source}: column {entity!r} is empty; fill in the clusters of some records"
+        )
+    if sizes.max() < 2 or len(sizes) < 2:
+        what = "no two records share an entity" if sizes.max() < 2 else "all records are of one entity"
+        raise InputError(
+            f"{records.source}: column {entity!r}: {what}, so there is nothing to learn; "
+            "give at least two entities, one of them with two records"
+        )
+
+
+def estimator(
+    spec: Spec, model_name: str | None, chains: int | None, sweeps: int | None, seed: int, quiet: bool
+) -> SCDP:
+    """The estimator that the options describe; what is not given is as in Python."""
+    from scdp.estimators import DEFAULT_MODEL, SCDP
+
+    given: dict[str, Any] = {"n_chains": chains, "n_sweeps": sweeps}
+    model = SCDP(
+        model_name or DEFAULT_MODEL,
+        spec=spec,
+        random_state=seed,
+        n_jobs=-1,
+        verbose=shows_bars(quiet),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    model._check_parameters()
+    return model
+
+
+def shows_bars(quiet: bool) -> int:
+    """Bars are for a person at a terminal."""
+    return int(not quiet and sys.stderr.isatty())
+
+
+def told(work: Any) -> list[str]:
+    """Do the work, and return in place of warnings what they say."""
+    import warnings
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        work()
+    return list(dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, UserWarning)))
+
+
+def say(message: str, quiet: bool) -> None:
+    if not quiet:
+        click.echo(f"scdp: {message}", err=True)

@@ -1,0 +1,163 @@
+"""Fitting the paper's models: rows and known clusters are seated, and chains sample the other clusters and the types.
+
+New rows are sampled together with those of `fit`, by chains that go on with the types these had learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scdp.errors import InputError
+from scdp.estimators.chains_fit import ChainsFit
+from scdp.estimators.inputs import Rows
+from scdp.estimators.labels import restaurants
+from scdp.estimators.last_states import continued, degeneracy
+from scdp.estimators.path import (
+    Bar,
+    Bars,
+    Documents,
+    Integers,
+    above_zero_or_learn,
+    at_least_one,
+    one_of,
+    workers,
+)
+from scdp.model.priors import Priors
+from scdp.posterior import DrawRecorder, Posterior
+from scdp.sampler.chains import Schedule, run_chains, streams
+from scdp.sampler.conditioned_sweep import with_means
+from scdp.sampler.distance_items import AnySeating
+from scdp.sampler.distance_sweep import check_plan
+from scdp.sampler.items import Seating
+from scdp.sampler.plan import Plan
+from scdp.sampler.separation import READINGS
+from scdp.sampler.start import initial_state, start_of_chain
+from scdp.sampler.state import State
+from scdp.sampler.sweep import settle_types
+
+STARTS = ("mixed", "one", "singletons", "kmeans")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChainPath:
+    """The settings of `SCDP` that chains read."""
+
+    model: str
+    n_chains: int
+    n_sweeps: int
+    n_warmup: int | None
+    thin: int
+    mean_variance: float | str
+    share_clusters: bool
+    scheme: str
+    split_merge: int
+    conditioning: str
+    rate: float | str
+    n_auxiliary: int
+    init: str | ArrayLike
+    n_jobs: int | None
+    bar: Bar
+    bars: Bars
+
+    def check(self, on_distances: bool) -> None:
+        one_of("scheme", self.scheme, ("collapsed", "paper"))
+        one_of("conditioning", self.conditioning, tuple(READINGS))
+        if on_distances:
+            check_plan(self.plan)
+        if isinstance(self.init, str):
+            one_of("init", self.init, STARTS)
+        elif len(np.asarray(self.init)) == 0:
+            raise InputError("init holds no labels; give one a row, or one of " + ", ".join(STARTS))
+        at_least_one(self, "n_chains", "n_sweeps", "thin", "n_auxiliary")
+        if self.schedule.n_draws < 1:
+            raise InputError(f"no sweep is left to keep: {self.n_sweeps} sweeps with warm-up {self.n_warmup}")
+        above_zero_or_learn("mean_variance", self.mean_variance)
+        above_zero_or_learn("rate", self.rate)
+
+    def fit(
+        self, rows: Rows, known: Integers, documents: Documents, features: tuple[str, ...], seed: int
+    ) -> tuple[Posterior, ChainsFit]:
+        seating = rows.seat(known, documents, self.share_clusters)
+        rngs = streams(seed, self.n_chains)
+        starts = [self._start(rng, seating, chain) for chain, rng in enumerate(rngs)]
+        posterior, ends = self._sample(seating, starts, rngs, self.share_clusters)
+        best = int(np.argmax(posterior.traces["log_joint"][:, -1]))
+        return posterior, ChainsFit(self.model, rows, documents, known, ends, seed, best, features)
+
+    def sample_new(
+        self, fitted: ChainsFit, new: Any, documents: Documents, known: Integers, seed: int
+    ) -> Posterior:
+        n_fit = len(fitted.rows)
+        apart = None if self.share_clusters else np.repeat([0, 1], [n_fit, len(known) - n_fit])
+        with self.bar("comparing") as progress:
+            together = fitted.rows.joined(new, documents, self.share_clusters, progress)
+            seating = together.seat(known, restaurants(documents, apart), True)
+        rngs = streams(seed, self.n_chains)
+        starts = [
+            continued(self._start(rng, seating, chain), fitted.ends[chain]) for chain, rng in enumerate(rngs)
+        ]
+        shared = self.share_clusters or bool((known[n_fit:] >= 0).any())
+        return self._sample(seating, starts, rngs, shared)[0]
+
+    def doubts(self, posterior: Posterior, n_features: int) -> list[str]:
+        return list(filter(None, [posterior.convergence_warning(), degeneracy(posterior, n_features)]))
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(
+            scheme="paper" if self.scheme == "paper" else "collapsed",
+            learn_types=self.model != "cdp",
+            learn_concentrations=self.model != "cdp",
+            learn_mean_variance=self.mean_variance == "learn",
+            separation=self.model == "scdp2",
+            split_merge_attempts=self.split_merge,
+            conditioning=cast(Any, self.conditioning) if self.model == "scdp3" else None,
+            n_auxiliary=self.n_auxiliary,
+            informed=self.scheme != "paper",
+            paper_moves=self.scheme == "paper",
+            n_candidates=self.n_auxiliary,
+            learn_separation_rate=self.rate == "learn",
+        )
+
+    @property
+    def priors(self) -> Priors:
+        variance = 1.0 if isinstance(self.mean_variance, str) else float(self.mean_variance)
+        return Priors(mean_variance=variance)
+
+    @property
+    def schedule(self) -> Schedule:
+        warmup = self.n_sweeps // 2 if self.n_warmup is None else self.n_warmup
+        return Schedule(self.n_chains, self.n_sweeps, warmup, self.thin, workers(self.n_jobs))
+
+    def _sample(
+        self, seating: AnySeating, starts: list[State], rngs: list[np.random.Generator], shared: bool
+    ) -> tuple[Posterior, list[State]]:
+        schedule = self.schedule
+        recorder = DrawRecorder(
+            schedule.n_chains, schedule.n_draws, seating.known_slot, seating.items.hidden, shared=shared
+        )
+        with self.bars() as bars:
+            ends, traces = run_chains(
+                seating.items, starts, rngs, self.plan, self.priors, schedule, recorder, bars
+            )
+        return recorder.finish(traces), ends
+
+    def _start(self, rng: np.random.Generator, seating: AnySeating, chain: int) -> State:
+        init = self.init
+        if not isinstance(init, str):
+            given = np.asarray(init)
+            # A given start belongs to the rows of fit; new rows of predict start as k-means puts them.
+            init = given if len(given) == len(seating.known_slot) else "kmeans"
+        start = start_of_chain(init, chain) if isinstance(init, str) else init
+        state = initial_state(rng, seating, start, self.priors)
+        if self.model == "scdp3":
+            rate = 1.0 if isinstance(self.rate, str) else float(self.rate)
+            state = state._replace(separation_rate=rate)
+            # On distances clusters are known by their centroids, which need no start.
+            if isinstance(seating, Seating):
+                state = with_means(rng, state, seating.items)
+        return settle_types(rng, state, seating.items, self.plan, self.priors)

@@ -1,0 +1,210 @@
+"""What the paper's models keep of their training: its rows, their clusters and the last state of every chain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.distances import Distances
+from scdp.errors import InputError
+from scdp.estimators.fitted import Arrays, Words, array_part, part
+from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows
+from scdp.estimators.result import Learned
+from scdp.records import records_from
+from scdp.sampler.state import State
+from scdp.specs.files import read_spec_text
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True)
+class ChainsFit:
+    """`best` is the chain whose last state had the greatest log joint: the one that is shown to people."""
+
+    model: str
+    rows: Rows
+    documents: NDArray[Any] | None
+    labels: Integers
+    ends: list[State]
+    seed: int
+    best: int
+    features: tuple[str, ...]
+    independent_draws = False
+
+    def with_labels(self, labels: Integers) -> Self:
+        return replace(self, labels=labels)
+
+    @property
+    def end(self) -> State:
+        """The last state of the best chain."""
+        return self.ends[self.best]
+
+    def to_parts(self) -> tuple[Words, Arrays]:
+        words, arrays = rows_to_parts(self.rows)
+        words |= {"model": self.model, "seed": self.seed, "best": self.best, "features": list(self.features)}
+        arrays["labels"] = self.labels
+        if self.documents is not None:
+            arrays["documents"] = self.documents
+        chains = []
+        for chain, end in enumerate(self.ends):
+            fields = end._asdict()
+            chains.append({name: float(value) for name, value in fields.items() if np.ndim(value) == 0})
+            arrays |= {f"chain{chain}.{name}": value for name, value in fields.items() if np.ndim(value)}
+        return words | {"chains": chains}, arrays
+
+    @classmethod
+    def from_parts(cls, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        labels = array_part(arrays, "labels", (None,), "i").astype(np.int64)
+        documents = array_part(arrays, "documents", (len(labels),), "iufU") if "documents" in arrays else None
+        features = tuple(map(str, part(words, "features")))
+        rows = rows_from_parts(words, arrays, documents, len(features))
+        if len(rows) != len(labels):
+            raise InputError(f"there are {len(rows)} rows, and clusters for {len(labels)}")
+        chains = part(words, "chains")
+        best = int(part(words, "best"))
+        if not chains or not 0 <= best < len(chains):
+            raise InputError(f"'best' is {best}, and there are {len(chains)} chains")
+        ends = [_state(chains, arrays, chain, len(labels), len(features)) for chain in range(len(chains))]
+        model, seed = str(part(words, "model")), int(part(words, "seed"))
+        return cls(model, rows, documents, labels, ends, seed, best, features)
+
+    def learned(self) -> Learned:
+        precision, shares = self.types()
+        has_types = self.model != "cdp"
+        return Learned(
+            self.model,
+            self.features,
+            len(self.labels),
+            len(np.unique(self.labels)),
+            precision if has_types else None,
+            shares if has_types else None,
+        )
+
+    def types(self) -> tuple[Floats, Floats]:
+        """Precisions (types, features) and shares of the reference types of the best chain, the commonest first."""
+        slots, counts = np.unique(self.end.type, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return self.end.precision[slots[order]], counts[order] / counts.sum()
+
+    def evidence(self, pair: Pair) -> tuple[Floats, Floats]:
+        """Log Bayes factors by feature for being together, and the weight of each type for either row (2, types)."""
+        precision, shares = self.types()
+        return pair_evidence(pair.squared, precision, shares, self.end.mean_variance)
+
+
+def pair_evidence(
+    squared: Floats, precision: Floats, shares: Floats, mean_variance: float
+) -> tuple[Floats, Floats]:
+    """Both rows from one mean, against each from its own, means integrated out, by feature over types and shares.
+
+    `squared` is (3, features): between the rows, and of either to the mean of the prior on means; NaN where missing,
+    which is no evidence. The weights are those of the types of either row if the two are together.
+    """
+    log_shares = np.log(shares)
+    log_both = log_shares[:, None] + log_shares
+    gap, first, second = np.isnan(squared)
+    filled = np.nan_to_num(squared)
+    one, two = (log_density_alone(row, precision, mean_variance) for row in filled[1:])
+    both = log_density_together(filled, precision, mean_variance)
+    together = _log_sum(both + log_both[:, :, None])
+    apart = _log_sum(one + log_shares[:, None]) + _log_sum(two + log_shares[:, None])
+    # Where one row misses the feature, the other's density is the same either way.
+    single = np.where(first, 0.0, one)[:, None] + np.where(second, 0.0, two)
+    joint = np.where(gap, single, both).sum(axis=2) + log_both
+    weights = np.exp(joint - joint.max())
+    weights /= weights.sum()
+    return np.where(gap, 0.0, together - apart), np.stack([weights.sum(axis=1), weights.sum(axis=0)])
+
+
+def log_density_alone(to_origin: Floats, precision: Floats, mean_variance: float) -> Floats:
+    """(types, features): log density of one row of each type."""
+    a = 1 / mean_variance + precision
+    form = precision * to_origin / mean_variance / a
+    return np.asarray(0.5 * (np.log(precision) - LOG_2PI - np.log(a * mean_variance) - form))
+
+
+def log_density_together(squared: Floats, precision: Floats, mean_variance: float) -> Floats:
+    """(types, types, features): log density of two rows of one cluster, by the type of either."""
+    one, two = precision[:, None, :], precision[None, :, :]
+    a = 1 / mean_variance + one + two
+    scatter = (one * squared[1] + two * squared[2]) / mean_variance + one * two * squared[0]
+    return np.asarray(
+        0.5 * (np.log(one) + np.log(two) - 2 * LOG_2PI - np.log(a * mean_variance) - scatter / a)
+    )
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """By feature, the log of the sum of exponentials over all types."""
+    return np.asarray(np.logaddexp.reduce(logs.reshape(-1, logs.shape[-1]), axis=0))
+
+
+def rows_to_parts(rows: Rows) -> tuple[Words, Arrays]:
+    if isinstance(rows, Points):
+        return {"rows": "points"}, {"values": rows.values, "mean": rows.mean, "scale": rows.scale}
+    if isinstance(rows, Precomputed):
+        return {"rows": "distances"}, {"square": rows.square, "scales": rows.distances.scales}
+    assert isinstance(rows, Compared)
+    words = {"rows": "records", "spec": rows.spec.to_toml(), "records": list(rows.records.rows())}
+    return words, {"scales": rows.scales}
+
+
+def rows_from_parts(
+    words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], documents: NDArray[Any] | None, width: int
+) -> Rows:
+    kind = part(words, "rows")
+    if kind == "points":
+        mean, scale = (array_part(arrays, name, (width,)) for name in ("mean", "scale"))
+        values = part(arrays, "values")
+        if values.ndim != 2 or values.shape[1] != width or values.dtype.kind != "f":
+            raise InputError(f"'values' has shape {values.shape}, and there are {width} features")
+        return Points(values, mean, scale)
+    scales = array_part(arrays, "scales", (width,))
+    if kind == "distances":
+        square = part(arrays, "square")
+        if square.ndim != 3 or square.shape[2] != width or square.dtype.kind != "f":
+            raise InputError(f"'square' has shape {square.shape}, and there are {width} features")
+        return Precomputed(square, Distances.from_square(square, groups=documents).rescaled(scales))
+    if kind != "records":
+        raise InputError(f"'rows' is {json.dumps(kind)}, and it should be points, distances or records")
+    return _compared(words, scales, documents, width)
+
+
+def _compared(
+    words: Mapping[str, Any], scales: Floats, documents: NDArray[Any] | None, width: int
+) -> Compared:
+    spec = read_spec_text(part(words, "spec"), "spec.toml")
+    if len(spec.fields) != width or spec.needs_fit:
+        raise InputError(f"the spec has {len(spec.fields)} fields, and the model was fitted with {width}")
+    rows = part(words, "records")
+    names = dict.fromkeys(name for field in spec.fields for name in field.columns)
+    records = records_from({name: [row.get(name) for row in rows] for name in names}, "records.jsonl")
+    return Compared(records, spec, scales, documents)
+
+
+def _state(
+    chains: list[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], chain: int, n: int, width: int
+) -> State:
+    """The last state of a chain; what a later version added and this file lacks has its default."""
+    prefix = f"chain{chain}."
+    stored = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+    fields: dict[str, Any] = dict(chains[chain]) | stored
+    for name in State._fields:
+        if name not in State._field_defaults:
+            part({f"{prefix}{key}": value for key, value in fields.items()}, f"{prefix}{name}")
+    for name, shape in (("type", (n,)), ("cluster", (n,))):
+        array_part(arrays, prefix + name, shape, "i")
+    for name, sizes in (("precision", (None, width)), ("shape", (width,)), ("rate", (width,))):
+        array_part(arrays, prefix + name, sizes)
+    if n and not 0 <= stored["type"].min() <= stored["type"].max() < len(stored["precision"]):
+        raise InputError(f"{prefix + 'type'!r} names a type that has no precisions")
+    for name in ("cluster_concentration", "type_concentration", "mean_variance"):
+        if not (isinstance(fields[name], int | float) and fields[name] > 0):
+            raise InputError(f"{prefix + name!r} is {fields[name]!r}, and it should be a number above 0")
+    return State(**{name: value for name, value in fields.items() if name in State._fields})

@@ -1,0 +1,114 @@
+"""What is handed to `fit` and `predict`, checked: rows, known clusters and documents; and an order of new rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
+
+from scdp.errors import InputError
+from scdp.estimators.inputs import UNKNOWN, Integers, check_square_shape, compared_columns
+from scdp.estimators.path import one_of
+from scdp.records import Records, complete_column, records_from
+from scdp.specs import Spec
+
+if TYPE_CHECKING:
+    from scdp.estimators.scdp import SCDP
+
+
+def check_rows(model: SCDP, X: Any, *, reset: bool) -> Any:
+    """Vectors as scikit-learn wants them; records and distances by their own rules. `reset` is for `fit`."""
+    one_of("metric", model.metric, ("euclidean", "precomputed"))
+    if isinstance(X, Records) or model.spec is not None:
+        if model.spec is None:
+            raise InputError("records need a spec that says how to compare them: SCDP(spec=Spec(...))")
+        return X if isinstance(X, Records) else records_from(X)
+    if model.metric == "euclidean":
+        return validate_data(model, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+    array = check_square_shape(X)
+    if not reset and array.shape[2] != model.n_features_in_:
+        raise InputError(f"X has {array.shape[2]} features, but fit saw {model.n_features_in_}")
+    return array
+
+
+def check_known(y: ArrayLike | None, n: int, name: str = "y") -> Integers:
+    """Cluster labels as integers, -1 where unknown."""
+    if y is None:
+        return np.full(n, UNKNOWN, dtype=np.int64)
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InputError(f"{name} has shape {labels.shape}, but X has {n} rows; give one cluster a row")
+    whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
+    if whole is None or (whole != labels).any() or (whole < UNKNOWN).any():
+        raise InputError(
+            f"Unknown label type: {name} must hold whole numbers, one a cluster, with -1 for a row of unknown cluster"
+        )
+    return whole
+
+
+def check_documents(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> NDArray[Any] | None:
+    """The document of each row, from `groups` or else from the column that the spec names."""
+    if groups is None and spec is not None and spec.group is not None and isinstance(X, Records):
+        groups = complete_column(X, spec.group)
+    if groups is None:
+        return None
+    documents = np.asarray(groups)
+    if documents.shape != (len(X),):
+        raise InputError(
+            f"groups has shape {documents.shape}, but X has {len(X)} rows; give one document a row"
+        )
+    return documents.astype(str) if documents.dtype.kind == "O" else documents
+
+
+def joined_documents(kept: NDArray[Any] | None, new: NDArray[Any] | None) -> NDArray[Any] | None:
+    """The documents of rows of `fit` followed by those of new ones."""
+    if kept is None and new is None:
+        return None
+    if kept is None or new is None:
+        raise InputError("groups were given to only one of fit and predict; give them to both or to neither")
+    return np.concatenate([kept, new])
+
+
+def check_within_documents(known: Integers, documents: NDArray[Any] | None) -> None:
+    """Refuse a known cluster that has rows in two documents."""
+    if documents is None:
+        return
+    home: dict[int, Any] = {}
+    for row in np.flatnonzero(known >= 0):
+        document = documents[row]
+        if home.setdefault(int(known[row]), document) != document:
+            raise InputError(
+                f"known cluster {known[row]} has rows in two groups, {home[int(known[row])]} and {document}; "
+                "clusters stay within a group"
+            )
+
+
+def row_order(
+    new: Any, documents: NDArray[Any] | None, known: Integers | None = None, spec: Spec | None = None
+) -> NDArray[np.intp]:
+    """An order of new rows that does not depend on the order they came in (as far as rows differ)."""
+    if isinstance(new, Records) and spec is not None:
+        columns = compared_columns(new, spec)
+        names = [*columns.names, *([spec.id] if spec.id in new.names else [])]
+        keys = [_ranks(new[name]) for name in reversed(names)]
+    elif new.ndim == 2:
+        keys = list(new.T)
+    else:
+        keys = [np.arange(len(new))]
+    given = [] if known is None else [known]
+    return np.lexsort((*given, *keys, *([] if documents is None else [documents])))
+
+
+def _ranks(cells: NDArray[np.object_]) -> NDArray[np.intp]:
+    # Not an array of text, in which every cell would take the room of the longest.
+    texts = np.array([cell or "" for cell in cells], dtype=object)
+    return np.unique(texts, return_inverse=True)[1]
+
+
+def take_rows(new: Any, rows: NDArray[np.intp]) -> Any:
+    """The given new rows, of whatever kind."""
+    if isinstance(new, Records):
+        return new.take(rows)
+    return new[rows] if new.ndim == 2 else new[np.ix_(rows, rows)]

@@ -1,0 +1,153 @@
+"""A fitted model and records enter; clusters with names, probabilities and uncertain pairs leave (`ClusterResult`).
+
+Names do not depend on the order of rows: a given cluster keeps its name, a new one is called "c-" and the smallest
+id of its records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.errors import InputError
+from scdp.estimators.result import ClusterResult, UncertainPair
+from scdp.estimators.scdp import SCDP
+from scdp.posterior import Posterior
+from scdp.records import Records, records_from, unique_ids
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+LOW, HIGH = 0.05, 0.95
+MOST_PAIRS = 10_000
+# Above this the probabilities of all pairs at once would take too much memory, and only pairs that occur are kept.
+DENSE_ITEMS = 3000
+SPARSE_DRAWS = 400
+PREFIX = "c-"
+
+
+def cluster_records(
+    model: SCDP,
+    records: Records | Any,
+    known: Mapping[str, str] | None = None,
+    *,
+    random_state: int | None = None,
+    title: str = "Clusters",
+) -> ClusterResult:
+    """Cluster records (or a table of them) by a model of records.
+
+    `known` maps the ids of some to the names of their clusters.
+    """
+    records = records_from(records)
+    id_column = None if model.spec is None else model.spec.id
+    ids = ids_of(records, id_column)
+    given, names = _numbered(ids, known or {})
+    # Sorted by id, so that nothing depends on the order of the rows.
+    order = np.argsort(ids, kind="stable")
+    labels, posterior = model.predict_with_posterior(
+        records.take(order), known=given[order], random_state=random_state
+    )
+    back = np.argsort(order)
+    named = cluster_names(labels, ids[order], names)
+    probabilities = posterior.membership_probability(labels)
+    probabilities[given[order] >= 0] = 1.0
+    posterior = posterior.restricted(back)
+    return ClusterResult(
+        title=title,
+        records=records,
+        ids=ids,
+        id_column=id_column,
+        labels=named[back],
+        probabilities=probabilities[back],
+        posterior=Posterior(posterior.stored, posterior.traces, names=ids),
+        spec=model.spec,
+        learned=model.fitted_.learned(),
+        uncertain=uncertain_pairs(posterior, labels[back]),
+        independent_draws=model.fitted_.independent_draws,
+    )
+
+
+def ids_of(records: Records, column: str | None) -> NDArray[Any]:
+    """The ids of records; without a column of them, their row numbers."""
+    if column is None:
+        return np.array([str(records.row_number(row)) for row in range(len(records))], dtype=object)
+    return unique_ids(records, column)
+
+
+def _numbered(ids: NDArray[Any], known: Mapping[str, str]) -> tuple[Integers, list[str]]:
+    """The number of each record's given cluster (-1 = none), and the names by number."""
+    there = set(ids.tolist())
+    lost = [identifier for identifier in known if identifier not in there]
+    if lost:
+        raise InputError(
+            f"the known clusters name the record {lost[0]!r} ({len(lost)} such), which is not among the records; "
+            "add its row to the records, or leave it out of the known clusters"
+        )
+    names = sorted({known[identifier] for identifier in ids.tolist() if identifier in known})
+    number = {name: k for k, name in enumerate(names)}
+    numbers = [number[known[identifier]] if identifier in known else -1 for identifier in ids.tolist()]
+    return np.array(numbers, dtype=np.int64), names
+
+
+def cluster_names(labels: Integers, ids: NDArray[Any], given: list[str]) -> NDArray[Any]:
+    """Given clusters (numbered first) by their name, new ones by the smallest id of their records."""
+    taken = set(given)
+    names: dict[int, str] = dict(enumerate(given))
+    named = np.empty(len(labels), dtype=object)
+    for row in np.argsort(ids, kind="stable"):
+        label = int(labels[row])
+        if label not in names:
+            names[label] = _free_name(PREFIX + str(ids[row]), taken)
+            taken.add(names[label])
+        named[row] = names[label]
+    return named
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    free, count = name, 2
+    while free in taken:
+        free, count = f"{name}-{count}", count + 1
+    return free
+
+
+def uncertain_pairs(
+    posterior: Posterior, labels: Integers, low: float = LOW, high: float = HIGH, at_most: int = MOST_PAIRS
+) -> tuple[UncertainPair, ...]:
+    """Pairs that are together with probability `low` to `high`, the least certain first."""
+    find = _dense_pairs if posterior.n_items <= DENSE_ITEMS else _sparse_pairs
+    left, right, probability = find(posterior, low, high)
+    order = np.lexsort((right, left, np.abs(probability - 0.5).round(9)))[:at_most]
+    return tuple(
+        UncertainPair(int(i), int(j), float(p), bool(labels[i] == labels[j]))
+        for i, j, p in zip(left[order], right[order], probability[order], strict=True)
+    )
+
+
+def _dense_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integers, Integers, Floats]:
+    together = posterior.co_clustering_matrix()
+    left, right = np.nonzero(np.triu((together >= low) & (together <= high), k=1))
+    return left, right, together[left, right]
+
+
+def _sparse_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integers, Integers, Floats]:
+    """As `_dense_pairs`, by counting over some draws only the pairs that are ever together."""
+    from scipy.sparse import csr_array, triu
+
+    stored = posterior.stored
+    draws = stored.evenly_spaced(SPARSE_DRAWS)
+    counts: Any = None
+    for draw in draws:
+        labels = stored.labels_at(np.array([draw]))[0]
+        member = csr_array(
+            (np.ones(len(labels), np.int32), (labels, np.arange(len(labels)))),
+            shape=(int(labels.max()) + 1, len(labels)),
+        )
+        pairs = triu(member.T @ member, k=1)
+        counts = pairs if counts is None else counts + pairs
+    found = counts.tocoo()
+    probability = found.data / len(draws)
+    kept = (probability >= low) & (probability <= high)
+    return found.row[kept].astype(np.int64), found.col[kept].astype(np.int64), probability[kept]

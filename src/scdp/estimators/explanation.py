@@ -1,0 +1,183 @@
+"""Why two records are or are not together: a pair and a fitted model enter; evidence by feature leaves, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.errors import InputError
+from scdp.estimators.chains_fit import ChainsFit
+from scdp.estimators.checks import joined_documents
+from scdp.estimators.fitted import Contributing, Fitted
+from scdp.estimators.inputs import Pair, spec_of
+from scdp.specs.words import in_words
+
+Floats = NDArray[np.float64]
+
+# Evidence in log-odds below which a feature is said to say little, and above which to say a lot.
+LITTLE, MUCH = 0.5, 3.0
+# How far from one half a probability is still undecided, and how far it is sure.
+UNDECIDED, SURE = 0.1, 0.45
+LONGEST_VALUE = 60
+NEGLIGIBLE_WEIGHT = 0.005
+
+
+@dataclass(frozen=True)
+class FeatureEvidence:
+    """One feature: its name in words, the two values (None = missing or unknown), and what it says.
+
+    `distance` is in the units of the comparison, None where a value is missing; `contribution` is in log-odds, above
+    0 where the feature speaks for the two being together.
+    """
+
+    name: str
+    first: str | None
+    second: str | None
+    distance: float | None
+    contribution: float
+
+
+@dataclass(frozen=True)
+class TypeEvidence:
+    """A reference type (numbered from 1, the commonest first) and how likely either record was written in it."""
+
+    number: int
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why two records are or are not together; `str()` tells it in words."""
+
+    first: str
+    second: str
+    probability: float
+    features: tuple[FeatureEvidence, ...]
+    types: tuple[TypeEvidence, ...] = ()
+
+    @property
+    def contribution(self) -> float:
+        """What all features say together, each judged on its own."""
+        return sum(feature.contribution for feature in self.features)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._verdict(), "", *self._fields(), "", *self._sum(), *self._types()])
+
+    def _verdict(self) -> Iterator[str]:
+        yield f"{self.first} and {self.second}: {_likely(self.probability)}."
+        yield f"The probability that they are together is {self.probability:.3f}."
+
+    def _fields(self) -> Iterator[str]:
+        yield "What each field says (log-odds: above 0 for together, below 0 for apart):"
+        for feature in sorted(self.features, key=lambda each: -abs(each.contribution)):
+            yield f"  {feature.contribution:+7.2f}  {feature.name}: {_finding(feature)}"
+
+    def _sum(self) -> Iterator[str]:
+        total = self.contribution
+        side = "for together" if total >= 0 else "for apart"
+        odds = f"{math.exp(min(abs(total), 50)):,.1f} to 1" if abs(total) < 12 else "overwhelming odds"
+        yield f"The two records alone: {total:+.2f}, {odds} {side}."
+        yield "The probability above also weighs all other records, and how many clusters there should be."
+
+    def _types(self) -> Iterator[str]:
+        if not self.types:
+            return
+        yield "Reference types (ways of writing), with the weight each has for this pair:"
+        for kind in self.types:
+            if max(kind.first, kind.second) >= NEGLIGIBLE_WEIGHT:
+                yield (
+                    f"  type {kind.number}: {kind.first:.0%} for {self.first}, {kind.second:.0%} for {self.second}"
+                )
+
+
+def _likely(probability: float) -> str:
+    if abs(probability - 0.5) < UNDECIDED:
+        return "could be the same or not"
+    side = "the same" if probability > 0.5 else "different"
+    return f"{side}, {'almost surely' if abs(probability - 0.5) > SURE else 'most likely'}"
+
+
+def _finding(feature: FeatureEvidence) -> str:
+    if feature.distance is not None:
+        return f"distance {feature.distance:.3g}{_values(feature, ', ')}; {_says(feature.contribution)}"
+    if feature.first is None and feature.second is None:
+        return f"missing in both; {_says(feature.contribution)}"
+    return f"{_values(feature)}; {_says(feature.contribution)}"
+
+
+def _says(contribution: float) -> str:
+    strength = abs(contribution)
+    if strength == 0:
+        return "says nothing"
+    how = "little" if strength < LITTLE else "a lot" if strength > MUCH else "something"
+    return f"says {how} for {'together' if contribution > 0 else 'apart'}"
+
+
+def _values(feature: FeatureEvidence, before: str = "") -> str:
+    if feature.first is None and feature.second is None:
+        return ""
+    if feature.first == feature.second:
+        return f"{before}both {_short(feature.first)}"
+    return f"{before}{_short(feature.first)} and {_short(feature.second)}"
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "nothing"
+    # Control characters, among them those that turn the writing round, are shown as escapes.
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
+    return '"' + (shown if len(shown) <= LONGEST_VALUE else shown[: LONGEST_VALUE - 1] + "…") + '"'
+
+
+def check_pair(i: int, j: int, n: int, documents: NDArray[Any] | None, names: tuple[str, str]) -> None:
+    """Refuse two of n rows that cannot be explained."""
+    for row in (i, j):
+        if not 0 <= row < n:
+            raise InputError(f"there is no row {row}: rows are numbered from 0 to {n - 1}")
+    if i == j:
+        raise InputError(f"row {i} is compared with itself; give two different rows")
+    if documents is not None and documents[i] != documents[j]:
+        raise InputError(
+            f"{names[0]} and {names[1]} are in different groups, {documents[i]} and {documents[j]}, and never "
+            "together; give two records of one group"
+        )
+
+
+def pair_among(fitted: Fitted, new: Any, documents: NDArray[Any] | None, i: int, j: int) -> Pair:
+    """Rows i and j of new rows as the model sees them, among the rows that were kept and the other new ones."""
+    n_kept = len(fitted.rows)
+    rows = fitted.rows.joined(new, joined_documents(fitted.documents, documents), False)
+    return rows.pair(n_kept + i, n_kept + j)
+
+
+def titles(fitted: Fitted) -> tuple[str, ...]:
+    """The features in words."""
+    spec = spec_of(fitted.rows)
+    return fitted.features if spec is None else tuple(in_words(field) for field in spec.fields)
+
+
+def explained(
+    fitted: Fitted, pair: Pair, titles: Sequence[str], names: tuple[str, str], probability: float
+) -> Explanation:
+    """The explanation of a pair by what a model has learned."""
+    types: tuple[TypeEvidence, ...] = ()
+    if isinstance(fitted, Contributing):
+        contributions = fitted.contributions(pair.distances)
+    elif isinstance(fitted, ChainsFit):
+        contributions, weights = fitted.evidence(pair)
+        types = tuple(TypeEvidence(k + 1, float(one), float(two)) for k, (one, two) in enumerate(weights.T))
+    else:
+        raise InputError(f"a {type(fitted).__name__} does not explain its decisions")
+    features = tuple(
+        FeatureEvidence(title, one, two, None if np.isnan(distance) else float(distance), float(weight))
+        for title, one, two, distance, weight in zip(
+            titles, pair.first, pair.second, pair.distances, contributions, strict=True
+        )
+    )
+    return Explanation(*names, probability, features, types)

@@ -1,0 +1,63 @@
+"""Fitting the flagship: the restaurant learns from the known rows, and seats the others and new ones.
+
+Its draws are independent, so chains only share them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scdp.estimators.inputs import Rows
+from scdp.estimators.learned_fit import LearnedFit
+from scdp.estimators.path import Bar, Documents, Integers, at_least_one, workers
+from scdp.posterior import Posterior
+from scdp.seating.learned import Choices
+from scdp.seating.pairs import Pairs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedPath:
+    """The settings of `SCDP` that the learned restaurant reads."""
+
+    n_chains: int
+    n_draws: int
+    n_types: int
+    boosted: bool | None
+    share_clusters: bool
+    n_jobs: int | None
+    bar: Bar
+
+    def check(self, on_distances: bool) -> None:
+        at_least_one(self, "n_chains", "n_draws", "n_types")
+
+    def fit(
+        self, rows: Rows, known: Integers, documents: Documents, features: tuple[str, ...], seed: int
+    ) -> tuple[Posterior, LearnedFit]:
+        choices = Choices(boosted=self.boosted, n_types=self.n_types)
+        with self.bar("learning") as progress:
+            fitted = LearnedFit.train(
+                rows, known, documents, features, choices, seed, workers(self.n_jobs), progress
+            )
+        pairs = fitted.pairs(rows, documents)
+        if self.share_clusters:
+            return self._seat(fitted, pairs, known, seed, True), fitted
+        posterior = self._seat(fitted, pairs.within(known < 0), known, seed, False)
+        # New rows never meet those of fit, and what was learned is all that is needed of them.
+        nobody = None if documents is None else documents[:0]
+        return posterior, replace(fitted, rows=rows.none(), documents=nobody)
+
+    def sample_new(
+        self, fitted: LearnedFit, new: Any, documents: Documents, known: Integers, seed: int
+    ) -> Posterior:
+        with self.bar("comparing") as progress:
+            rows = fitted.rows.joined(new, documents, self.share_clusters, progress)
+        return self._seat(fitted, fitted.pairs(rows, documents), known, seed, True)
+
+    def doubts(self, posterior: Posterior, n_features: int) -> list[str]:
+        return []
+
+    def _seat(self, fitted: LearnedFit, pairs: Pairs, known: Integers, seed: int, shared: bool) -> Posterior:
+        shape = (self.n_chains, max(1, -(-self.n_draws // self.n_chains)))
+        with self.bar("seating") as progress:
+            return fitted.posterior(pairs, known, shape, seed, shared, workers(self.n_jobs), progress)

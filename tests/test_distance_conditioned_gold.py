@@ -1,0 +1,99 @@
+"""Gold tests of SCDP-3 on distances: every move leaves the enumerated posterior as it is (see centroid_gold.py).
+
+Each p-value is asserted above 1e-3, so that a correct kernel fails one of them with probability 1e-3 over the choice of
+the fixed seed (about 1 in 50 for the whole file).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from centroid_gold import (
+    RATE,
+    STARTS,
+    check_clusters,
+    check_joint,
+    difference_from_scdp1,
+    seating_of,
+)
+from gold_tools import FALSE_ALARM, LAYOUTS, kolmogorov, make_problem, stream
+from scdp.model.priors import GammaPrior, Priors
+from scdp.sampler import distance_conditioned_plain as plain
+from scdp.sampler.distance_centroids import centroids_of
+from scdp.sampler.distance_sweep import update_separation_rate
+from scdp.sampler.separation import READINGS
+
+each_reading = pytest.mark.parametrize("reading", ["normalized", "mean"])
+
+
+@each_reading
+@pytest.mark.parametrize(
+    ("layout", "kernel"),
+    [
+        ("missing values", "clusters"),
+        ("missing values", "split-merge, 3 attempts"),
+        ("two documents", "both moves"),
+    ],
+)
+def test_clusters(layout: str, kernel: str, reading: str):
+    assert check_clusters(layout, kernel, reading) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("layout", ["two known", "training apart"])
+def test_clusters_with_known_ones(layout: str):
+    assert check_clusters(layout, "both moves", "normalized") > FALSE_ALARM
+
+
+def test_clusters_where_distances_fit_no_space():
+    assert check_clusters("missing values", "both moves", "mean", strange=True) > FALSE_ALARM
+
+
+@each_reading
+@pytest.mark.parametrize("layout", ["missing values", "two documents"])
+def test_the_target_is_not_that_of_scdp1(layout: str, reading: str):
+    assert difference_from_scdp1(layout, reading) > 0.03
+
+
+@pytest.mark.parametrize(
+    ("layout", "kernel", "reading"),
+    [
+        ("missing values", "types", "normalized"),
+        ("missing values", "sweep", "normalized"),
+        ("two documents", "sweep", "mean"),
+    ],
+)
+def test_clusters_types_and_precisions_on_a_grid(layout: str, kernel: str, reading: str):
+    found = check_joint(layout, kernel, reading)
+    assert min(found.values()) > FALSE_ALARM, found
+
+
+@each_reading
+def test_separation_rate_by_quadrature(reading: str):
+    """Exact draws of the rate given everything else stay exact draws."""
+    problem, code = make_problem(LAYOUTS["missing values"]), READINGS[reading]
+    items = seating_of(problem, False).items
+    state = problem.template._replace(cluster=np.array([0, 1, 0, 2, 1]), separation_rate=RATE)
+    priors = Priors(separation_rate=GammaPrior(1.5, 0.7))
+    grid = np.exp(np.linspace(-12, 4, 4001))
+    log_density = np.array(
+        [
+            0.5 * np.log(rate)
+            - 0.7 * rate
+            + plain.log_coupling(items, state._replace(separation_rate=rate), state.cluster, code)
+            for rate in grid
+        ]
+    )
+    density = np.exp(log_density - log_density.max())
+    cumulative = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(grid))])
+    cumulative /= cumulative[-1]
+    rng, centroids = (
+        stream(f"separation rate by centroids {reading}"),
+        centroids_of(items, state.cluster, code),
+    )
+    n = STARTS // 2
+    after = np.empty(n)
+    for s, rate in enumerate(np.interp(rng.random(n), cumulative, grid)):
+        now = state._replace(separation_rate=float(rate))
+        after[s] = update_separation_rate(rng, now, centroids, priors).separation_rate
+    assert kolmogorov(after, lambda x: np.interp(x, grid, cumulative)) > FALSE_ALARM
