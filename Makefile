@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench gold mutants results clean
+.PHONY: demo test check format bench gold mutants crash alarms fuzz results clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -44,6 +44,15 @@ gold: .venv/dev.stamp
 
 mutants: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.mutants
+
+fuzz: .venv/dev.stamp
+	@SCDP_FUZZ=20000 $(BIN)/python -m pytest -n $(JOBS) --dist load tests/test_fuzz.py
+
+crash: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.crash
+
+alarms: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.alarms
 
 results: .venv/dev.stamp
 	@$(BIN)/scdp reproduce all --out results --resume

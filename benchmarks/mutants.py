@@ -221,7 +221,7 @@ MUTANTS = [
     ),
     Mutant(
         "SCDP-3 on distances: the centroid that an item leaves stays where it was", "sampler/distance_moves.py",
-        "set_gap(centroids, r, own, first, left, j, f, gap)", "pass",
+        "set_gap(gap_of, reach, here, there, first + j, f, gap)", "pass",
         "check_centroids", ("missing values", "clusters", "normalized"),
     ),
     Mutant(

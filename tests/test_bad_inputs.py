@@ -120,7 +120,7 @@ CASES: dict[str, tuple[Callable[[Place], tuple[object, ...]], str]] = {
     # specs
     "no such spec": (
         lambda p: p.fit(p.made / "train.csv", "--spec", p.folder / "no.toml"),
-        "no.toml: cannot be read (No such file or directory)",
+        "no.toml: there is no such file",
     ),
     "a spec that is no TOML": (lambda p: p.fit_spec("entity = "), "line 1: not valid TOML"),
     "a spec without entity": (lambda p: p.fit_spec(FIELD), "no entity; add"),

@@ -9,7 +9,6 @@ import pytest
 
 from baseline_cases import as_distances, blobs
 from scdp.baselines.correlation import correlation_clustering, merge_greedily, move_items
-from scdp.folds import held_out_halves, held_out_sets
 from scdp.baselines.golden_section import golden_section
 from scdp.baselines.implicit_k_means import implicit_k_means, to_means
 from scdp.baselines.linkage import best_threshold, cut, merge_trees, score_cuts
@@ -17,6 +16,7 @@ from scdp.baselines.oracle_k_means import squared_length
 from scdp.baselines.pairs import PairTable, compared, pair_features, sample_pairs, within_groups
 from scdp.baselines.progress import Steps
 from scdp.errors import InputError
+from scdp.folds import held_out_halves, held_out_sets
 from scdp.metrics import f_score
 from scdp.records import records_from
 

@@ -64,7 +64,7 @@ def demo_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo_command, "N_RECORDS", 80)
-        patch.setattr(demo_command, "N_SWEEPS", 60)
+        patch.setattr(demo_command, "N_DRAWS", 48)
         result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
     assert result.exit_code == 0, result.output
     return (folder / "report.html").rename(folder / "demo.html")

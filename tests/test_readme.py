@@ -44,7 +44,7 @@ def test_the_two_commands_come_first_and_are_targets():
 def test_the_commands_run_one_after_the_other(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo_command, "N_RECORDS", 60)
-    monkeypatch.setattr(demo_command, "N_SWEEPS", 40)
+    monkeypatch.setattr(demo_command, "N_DRAWS", 24)
     found = commands("scdp")
     assert [command[1] for command in found] == ["demo", "evaluate", "evaluate"]
     for _, *arguments in found:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 PARQUET_KINDS = {float: "DOUBLE", bool: "BOOLEAN", int: "BIGINT"}
+# Spreadsheets run a cell that starts like this; a plain number is no formula.
+FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
+PLAIN_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 
 
 def open_folder(folder: Path) -> Path:
@@ -42,10 +46,18 @@ def check_target(path: Path) -> Path:
     """A file that can be written later, so that a long job does not fail at its end."""
     if path.is_dir():
         raise InputError(f"{path}: this is a directory; give the name of a file")
+    if path.exists() and not path.is_file():
+        # It would be replaced by a file.
+        raise InputError(f"{path}: this is a pipe or a device; give the name of a file")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it, or give another file")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(f"{path}: its folder cannot be written; give another file")
+    try:
+        with suppress(FileNotFoundError):
+            _part_of(path).lstat()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be written ({error}); give another name") from error
     return path
 
 
@@ -69,12 +81,14 @@ class Staged:
 
     def place(self, target: Path) -> Path:
         """Where to write what is to become `target`."""
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        self._parts[target] = part
-        return part
+        self._parts[target] = _part_of(target)
+        return self._parts[target]
 
     def text(self, target: Path, text: str) -> None:
-        self.write(target, lambda part: part.write_text(text, encoding="utf-8", newline=""))
+        self.binary(target, text.encode())
+
+    def binary(self, target: Path, content: bytes) -> None:
+        self.write(target, lambda part: part.write_bytes(content))
 
     def write(self, target: Path, write: Callable[[Path], object]) -> None:
         """Let `write` make a file at the place it is given; an error of the disk names the target."""
@@ -92,9 +106,69 @@ class Staged:
             if kind is None:
                 for target, part in self._parts.items():
                     _replace(part, target)
+                _sync_folders(self._parts)
         finally:
             for part in self._parts.values():
                 remove(part)
+
+
+class FolderLock:
+    """A folder for one process at a time, made if need be; another one is refused with the process id of the first.
+
+    The system lets go of the lock when its process dies, however it dies: what a dead process held is free.
+    """
+
+    def __init__(self, folder: Path, where: str = "folder") -> None:
+        self._folder, self._where, self._handle = folder, where, -1
+
+    @property
+    def path(self) -> Path:
+        return self._folder / "lock"
+
+    def __enter__(self) -> Self:
+        import fcntl
+
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            while not self._is_held():
+                self.release()
+                self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self._handle, 0)
+            os.write(self._handle, f"{os.getpid()}\n".encode())
+        except BlockingIOError:
+            holder = os.read(self._handle, 20).decode(errors="replace").strip() or "unknown"
+            self.release()
+            raise InputError(
+                f"{self._folder}: another run (process {holder}) works in it; "
+                f"wait for it, or give another {self._where}"
+            ) from None
+        except OSError as error:
+            self.release()
+            raise _cannot_write(self._folder, error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):
+            self.path.unlink()
+        self.release()
+
+    def release(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _is_held(self) -> bool:
+        # Between opening and locking, the holder may have gone and taken the file with it.
+        with suppress(OSError):
+            return self._handle >= 0 and os.path.samestat(os.fstat(self._handle), os.stat(self.path))
+        return False
+
+
+def _part_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.part")
 
 
 def sync(path: Path) -> None:
@@ -117,15 +191,30 @@ def remove(path: Path) -> None:
 
 def _replace(part: Path, target: Path) -> None:
     try:
-        os.replace(part, target)
+        part.replace(target)
     except OSError as error:
         raise _cannot_write(target, error) from error
+
+
+def _sync_folders(targets: Iterable[Path]) -> None:
+    """Without it, a power cut could bring back the names from before."""
+    for folder in dict.fromkeys(target.parent for target in targets):
+        try:
+            sync(folder)
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
 
 
 def write_text(path: Path, text: str) -> None:
     """Write beside the target, then rename: a reader never meets half a file."""
     with Staged() as staged:
         staged.text(path, text)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """As `write_text`, of bytes."""
+    with Staged() as staged:
+        staged.binary(path, content)
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -146,11 +235,29 @@ def stage_table(staged: Staged, path: Path, columns: Mapping[str, Column]) -> No
         staged.write(path, lambda part: _write_parquet(part, columns))
 
 
+def stage_spreadsheet(staged: Staged, path: Path, columns: Mapping[str, Column]) -> None:
+    """A CSV or TSV to be opened in a spreadsheet: what it would run as a formula has a ' in front, and is text."""
+    rows = (map(spreadsheet_cell, row) for row in zip(*columns.values(), strict=True))
+    text = _delimited([*map(spreadsheet_cell, columns)], map(list, rows), DELIMITERS[path.suffix.lower()])
+    # By the mark at the start, spreadsheets know that this is UTF-8.
+    staged.text(path, "\ufeff" + text)
+
+
+def spreadsheet_cell(cell: Any) -> Any:
+    """A cell that no spreadsheet runs: a text that starts like a formula gets a ' in front."""
+    if not isinstance(cell, str) or PLAIN_NUMBER.fullmatch(cell) or not FORMULA.match(cell):
+        return cell
+    return f"'{cell}"
+
+
 def _delimited(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n", delimiter=delimiter)
-    writer.writerow(header)
-    writer.writerows(rows)
+    plain = csv.writer(text, lineterminator="\n", delimiter=delimiter)
+    quoted = csv.writer(text, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
+    for row in (header, *rows):
+        # A bare carriage return ends a row for every reader, and Python before 3.13 does not quote it.
+        ends = any(isinstance(cell, str) and "\r" in cell for cell in row)
+        (quoted if ends else plain).writerow(row)
     return text.getvalue()
 
 

@@ -7,6 +7,7 @@ Cells of only white space are missing. Rows are counted as a spreadsheet does: t
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 import io
 import json
@@ -21,11 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.errors import InputError
+from scdp.reading import largest_unpacked, open_ordinary, parse_json, read_bytes
 
 Column = NDArray[np.object_]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson", ".json")
+# Beyond these a file is taken for a mistake or an attack, and refused before it takes time or memory.
+MOST_COLUMNS = 10_000
+LONGEST_ID = 1_000
+LARGEST_SPARSE, SPARSE_TIMES = 10_000_000, 100
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,11 @@ def unique_ids(records: Records, column: str) -> Column:
     ids = complete_column(records, column)
     first: dict[str, int] = {}
     for index, identifier in enumerate(ids):
+        if len(identifier) > LONGEST_ID:
+            raise InputError(
+                f"{records.source}: row {records.row_number(index)} has a {column!r} of {len(identifier):,} "
+                f"characters, more than {LONGEST_ID:,}; give it a shorter one"
+            )
         before = first.setdefault(identifier, index)
         if before != index:
             rows = f"rows {records.row_number(before)} and {records.row_number(index)}"
@@ -188,27 +199,16 @@ def _check_no_twice(names: Sequence[str], source: str) -> None:
 
 
 def _check_file(place: Path) -> None:
-    if place.is_dir():
-        raise InputError(f"{place}: this is a directory; give a file of records")
-    try:
-        with place.open("rb") as file:
-            if not file.read(1):
-                raise InputError(f"{place}: the file is empty; give a file with a header and records")
-    except FileNotFoundError as error:
-        raise InputError(f"{place}: there is no such file; check the path") from error
-    except OSError as error:
-        raise InputError(
-            f"{place}: the file cannot be read ({error.strerror}); check its permissions"
-        ) from error
+    with open_ordinary(place) as file:
+        if not file.read(1):
+            raise InputError(f"{place}: the file is empty; give a file with a header and records")
 
 
 def _read_text(place: Path, gzipped: bool) -> str:
+    content = _unpacked(place, read_bytes(place)) if gzipped else read_bytes(place)
     try:
-        content = gzip.decompress(place.read_bytes()) if gzipped else place.read_bytes()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{place}: the gzip file is damaged or cut off; make it again") from error
-    try:
-        text = content.decode("utf-8-sig")
+        # Files that went through several hands have the mark of UTF-8 more than once.
+        text = content.decode("utf-8").lstrip("\ufeff")
     except UnicodeDecodeError as error:
         row = content.count(b"\n", 0, error.start) + 1
         where = f"row {row} (byte {error.start})"
@@ -219,6 +219,40 @@ def _read_text(place: Path, gzipped: bool) -> str:
     if not text.strip():
         raise InputError(f"{place}: the file is empty; give a file with a header and records")
     return text
+
+
+def _unpacked(place: Path, packed: bytes) -> bytes:
+    most = largest_unpacked(len(packed))
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            content = file.read(most + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{place}: the gzip file is damaged or cut off; make it again") from error
+    if len(content) > most:
+        raise InputError(
+            f"{place}: {len(packed):,} bytes that unpack to more than {most:,}, which no table does; "
+            "unpack it yourself if you trust it"
+        )
+    return content
+
+
+def _check_width(n_columns: int, source: str) -> None:
+    if n_columns > MOST_COLUMNS:
+        raise InputError(
+            f"{source}: has {n_columns:,} columns, more than the {MOST_COLUMNS:,} that are read; "
+            "leave out those that are not compared"
+        )
+
+
+def _check_no_zero(records: Records) -> Records:
+    for name, column in records.columns.items():
+        row = next((index for index, cell in enumerate(column) if cell and "\0" in cell), None)
+        if row is not None or "\0" in name:
+            where = "in its name" if row is None else f"in row {records.row_number(row)}"
+            raise InputError(
+                f"{records.source}: column {name!r} holds a zero byte {where}; leave that character out"
+            )
+    return records
 
 
 def _read_delimited(text: str, delimiter: str, source: str) -> Records:
@@ -243,6 +277,7 @@ def _read_delimited(text: str, delimiter: str, source: str) -> Records:
 
 
 def _header(cells: Sequence[str], source: str) -> list[str]:
+    _check_width(len(cells), source)
     names = [cell.strip() for cell in cells]
     if not any(names) or all(map(_is_number, names)):
         raise InputError(f"{source}: row 1 is not a header; put the names of the columns there")
@@ -275,17 +310,20 @@ def _read_json_lines(text: str, source: str) -> Records:
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     rows = [_json_object(line, number, source) for number, line in lines]
     names = list(dict.fromkeys(name for row in rows for name in row))
+    _check_width(len(names), source)
+    if len(names) * len(rows) > max(LARGEST_SPARSE, SPARSE_TIMES * sum(map(len, rows))):
+        raise InputError(f"{source}: the rows have hardly any names in common; give them the same ones")
     records = _from_columns(names, [[row.get(name) for row in rows] for name in names], source)
-    return Records(records.columns, source, np.array([number for number, _ in lines], dtype=np.int64))
+    numbers = np.array([number for number, _ in lines], dtype=np.int64)
+    return _check_no_zero(Records(records.columns, source, numbers))
 
 
 def _json_object(line: str, number: int, source: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{source}: row {number} is not JSON ({error.msg}); write one object a line"
-        ) from error
+        value = parse_json(line)
+    except ValueError as error:
+        reason = getattr(error, "msg", error)
+        raise InputError(f"{source}: row {number} is not JSON ({reason}); write one object a line") from error
     if not isinstance(value, dict):
         raise InputError(f"{source}: row {number} is not a JSON object; write one object a line")
     return value
@@ -294,22 +332,34 @@ def _json_object(line: str, number: int, source: str) -> dict[str, Any]:
 def _read_parquet(place: Path) -> Records:
     import duckdb
 
-    # A folder named "key=value" must not become a column.
-    table = "read_parquet(?, hive_partitioning = false)"
+    # A folder named "key=value" must not become a column, and a * in a name must not bring in other files.
+    table, name = "read_parquet(?, hive_partitioning = false)", [glob.escape(str(place))]
     try:
         with duckdb.connect() as connection:
-            described = connection.execute(f"DESCRIBE SELECT * FROM {table}", [str(place)]).fetchall()
-            rows = connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {table}", [str(place)]).fetchall()
-    except duckdb.Error as error:
+            described = connection.execute(f"DESCRIBE SELECT * FROM {table}", name).fetchall()
+            _check_width(len(described), str(place))
+            _check_parquet_size(connection, table, place)
+            rows = connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {table}", name).fetchall()
+    except (duckdb.Error, UnicodeDecodeError) as error:
         raise InputError(f"{place}: the file is not Parquet, or damaged or cut off; make it again") from error
     columns = zip(*rows, strict=True) if rows else ((),) * len(described)
-    return Records(
+    records = Records(
         {
             name: _column(_without_nan(column) if kind in ("FLOAT", "DOUBLE") else column)
             for (name, kind, *_), column in zip(described, columns, strict=True)
         },
         str(place),
     )
+    return _check_no_zero(records)
+
+
+def _check_parquet_size(connection: Any, table: str, place: Path) -> None:
+    """Refuse a few bytes that stand for a flood of cells, as one value repeated without end can."""
+    counts = f"SELECT sum(coalesce(strlen(COLUMNS(*)::VARCHAR), 0) + 8) FROM {table}"
+    sizes = connection.execute(counts, [glob.escape(str(place))]).fetchone()
+    size, most = sum(map(int, filter(None, sizes))), largest_unpacked(place.stat().st_size)
+    if size > most:
+        raise InputError(f"{place}: unpacks to {size:,} bytes, more than {most:,}; make it again in parts")
 
 
 def _without_nan(cells: Iterable[str | None]) -> Iterable[str | None]:

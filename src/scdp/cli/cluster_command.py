@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scdp.cli.checkpoint_options import checkpoint_folder, checkpoint_options
 from scdp.cli.evaluate_command import CLUSTER_COLUMNS, ID_COLUMNS
 from scdp.cli.fit_command import say, shows_bars, told
+from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,8 +42,12 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--uncertain", type=_PATH, metavar="FILE", help="Uncertain pairs.  [default: beside --out, .uncertain]"
 )
+@click.option(
+    "--spreadsheet", type=_PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet."
+)
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
+@checkpoint_options("FILE")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def cluster(
     model: Path,
@@ -52,20 +58,27 @@ def cluster(
     report: Path | None,
     draws: Path | None,
     uncertain: Path | None,
+    spreadsheet: Path | None,
     engine: str,
     seed: int | None,
+    checkpoint: Path | None,
+    seconds: float,
+    resume: bool,
     quiet: bool,
 ) -> None:
     """Group new records by a model that `scdp fit` has made.
 
     RECORDS, --known and all outputs but the report are CSV, TSV, JSON lines or Parquet, by their names. With
     --known, given clusters keep their names and records, and new records join them or open new clusters.
+
+    Tables hold ids and names as they are, so that scdp reads back what it wrote. Only in the file of
+    --spreadsheet (CSV or TSV) do cells that a spreadsheet would run as a formula get a ' in front.
     """
     from scdp.records import read_records
 
     _check_engine(engine)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
-    _check_outputs(out, doubtful, report, draws, records)
+    _check_outputs(out, doubtful, report, draws, records, spreadsheet)
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
     fitted = open_model(model, quiet)
@@ -73,10 +86,13 @@ def cluster(
     if known_records is not None:
         table = _joined(table, read_records(known_records), fitted)
     given = None if known is None else _known_clusters(read_records(known), fitted)
-    result = _cluster(fitted, table, given, seed, quiet)
-    _write(result, out, doubtful, report, draws)
+    samples = not fitted.fitted_.independent_draws
+    with checkpoint_folder(checkpoint, out, resume, samples) as kept:
+        fitted.set_params(checkpoint=kept, checkpoint_seconds=seconds)
+        result = _cluster(fitted, table, given, seed, quiet)
+        _write(result, out, doubtful, report, draws, spreadsheet)
     if not quiet:
-        click.echo(_summary(result, out, doubtful))
+        tell(_summary(result, out, doubtful))
 
 
 def open_model(folder: Path, quiet: bool) -> SCDP:
@@ -103,9 +119,14 @@ def _check_engine(engine: str) -> None:
 
 
 def _check_outputs(
-    out: Path, uncertain: Path, report: Path | None, draws: Path | None, records: Path
+    out: Path,
+    uncertain: Path,
+    report: Path | None,
+    draws: Path | None,
+    records: Path,
+    spreadsheet: Path | None,
 ) -> None:
-    from scdp.files import check_table_target, check_target
+    from scdp.files import DELIMITERS, check_table_target, check_target
 
     for table in (out, uncertain):
         check_table_target(table)
@@ -115,7 +136,11 @@ def _check_outputs(
             raise InputError("--report: this scdp has no report page yet; leave --report out")
     if draws is not None:
         _check_draws_folder(draws)
-    files = [path.absolute() for path in (out, uncertain, report, records) if path is not None]
+    if spreadsheet is not None:
+        check_target(spreadsheet)
+        if spreadsheet.suffix.lower() not in DELIMITERS:
+            raise InputError(f"{spreadsheet}: spreadsheets open text files; name it .csv or .tsv")
+    files = [path.absolute() for path in (out, uncertain, report, records, spreadsheet) if path is not None]
     twice = next((path for path in files if files.count(path) > 1), None)
     if twice is not None:
         raise InputError(f"{twice}: is named twice; give every file of its own name")
@@ -193,10 +218,15 @@ def _cluster(
 
 
 def _write(
-    result: ClusterResult, out: Path, uncertain: Path, report: Path | None, draws: Path | None
+    result: ClusterResult,
+    out: Path,
+    uncertain: Path,
+    report: Path | None,
+    draws: Path | None,
+    spreadsheet: Path | None,
 ) -> None:
     """All files appear together, or none."""
-    from scdp.files import Staged, stage_table
+    from scdp.files import Staged, stage_spreadsheet, stage_table
 
     made = draws is not None and not draws.exists()
     try:
@@ -209,6 +239,8 @@ def _write(
                 from scdp.report.result_page import write_report
 
                 staged.write(report, lambda part: write_report(part, result))
+            if spreadsheet is not None:
+                stage_spreadsheet(staged, spreadsheet, spreadsheet_columns(result))
             stage_table(staged, out, cluster_columns(result))
     except BaseException:
         if made and draws is not None and draws.is_dir() and not any(draws.iterdir()):
@@ -229,6 +261,17 @@ def cluster_columns(result: ClusterResult) -> dict[str, list[object]]:
         "cluster": list(map(str, result.labels)),
         "probability": [round(float(p), 4) for p in result.probabilities],
     }
+
+
+def spreadsheet_columns(result: ClusterResult) -> dict[str, list[object]]:
+    """The clusters with all cells of their records, the rows of a cluster one after another."""
+    columns = cluster_columns(result)
+    for name in result.records.names:
+        if name != result.id_column:
+            title = f"{name}_given" if name in columns else name
+            columns[title] = [cell or "" for cell in result.records[name]]
+    rows = sorted(range(result.n_records), key=lambda row: (str(result.labels[row]), str(result.ids[row])))
+    return {title: [cells[row] for row in rows] for title, cells in columns.items()}
 
 
 def uncertain_columns(result: ClusterResult) -> dict[str, list[object]]:

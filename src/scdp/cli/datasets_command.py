@@ -55,12 +55,22 @@ def fetch(name: str) -> None:
 @datasets.command()
 @click.argument("name")
 @click.option("--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR")
-def export(name: str, folder: Path) -> None:
-    """Write the records of NAME as CSV with id and entity: train.csv and test.csv, or records.csv."""
+@click.option(
+    "--from",
+    "own",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of your own ACE 2004, for  ace.",
+)
+def export(name: str, folder: Path, own: Path | None) -> None:
+    """Write the records of NAME as CSV with id and entity: train.csv and test.csv, or records.csv.
+
+    Cells are written as they are: what a spreadsheet takes for a formula is not escaped.
+    """
     from scdp.datasets.export import exported_parts
     from scdp.files import Staged, open_folder, stage_table
 
-    parts = exported_parts(name)
+    parts = exported_parts(name, own)
     open_folder(folder)
     with Staged() as staged:
         for part, columns in parts.items():

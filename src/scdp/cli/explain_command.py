@@ -11,6 +11,7 @@ import click
 
 from scdp.cli.cluster_command import DRAWS_FILE, open_model, require_columns
 from scdp.cli.fit_command import say
+from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def explain(
     if posterior is None:
         say(f"clustering {len(table)} records", quiet)
     found = fitted.explain(table, rows[first], rows[second], posterior=posterior, names=(first, second))
-    click.echo(json.dumps(asdict(found), indent=1) if as_json else str(found))
+    tell(json.dumps(asdict(found), indent=1) if as_json else str(found))
 
 
 def _posterior(folder: Path, ids: NDArray[Any]) -> Posterior:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scdp.cli.checkpoint_options import checkpoint_folder, checkpoint_options
 from scdp.cli.evaluate_command import CLUSTER_COLUMNS, ID_COLUMNS
+from scdp.cli.terminal import sentence, tell
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ Examples:
 @click.option("--sweeps", type=click.IntRange(min=2), metavar="N", help="Sweeps of each chain.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Learn from N clusters at random.")
+@checkpoint_options("MODEL")
 @click.option("--force", is_flag=True, help="Write the model into a folder that holds other things.")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def fit(
@@ -66,13 +69,17 @@ def fit(
     sweeps: int | None,
     seed: int,
     sample: int | None,
+    checkpoint: Path | None,
+    seconds: float,
+    resume: bool,
     force: bool,
     quiet: bool,
 ) -> None:
     """Learn from records with known clusters which records are the same thing.
 
     RECORDS is a CSV, TSV, JSON lines or Parquet file. Records whose entity is empty are of unknown cluster.
-    Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which.
+    Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
+    of a model of the paper that --resume continues; the flagship, which takes minutes, starts again.
     """
     from scdp.files import check_target, write_text
     from scdp.records import read_records
@@ -83,6 +90,7 @@ def fit(
     if proposal is not None:
         check_target(proposal)
     if folder is not None:
+        from scdp.estimators import DEFAULT_MODEL
         from scdp.estimators.folder import check_model_target
 
         check_model_target(folder, force)
@@ -94,7 +102,12 @@ def fit(
     if folder is not None:
         table, known = labelled_rows(table, spec, sample, seed)
         model = estimator(spec, model_name, chains, sweeps, seed, quiet)
-        _fit(model, table, known, folder, force, quiet)
+        samples = model.model != DEFAULT_MODEL
+        if resume and not samples:
+            say(f"{model.model} keeps no checkpoint: it starts again, and ends the same by its seed", quiet)
+        with checkpoint_folder(checkpoint, folder, resume, samples) as kept:
+            model.set_params(checkpoint=kept, checkpoint_seconds=seconds)
+            _fit(model, table, known, folder, force, quiet)
 
 
 def _fit(
@@ -109,7 +122,7 @@ def _fit(
     fitted = model.fitted_spec_
     model.save(folder, force=force, spec_text=None if fitted is None else commented_toml(fitted, table))
     if not quiet:
-        click.echo(f"{folder}: {model.model}, {model.n_features_in_} comparisons, {len(table)} records")
+        tell(f"{folder}: {model.model}, {model.n_features_in_} comparisons, {len(table)} records")
 
 
 def spec_of(
@@ -223,4 +236,4 @@ def told(work: Any) -> list[str]:
 
 def say(message: str, quiet: bool) -> None:
     if not quiet:
-        click.echo(f"scdp: {message}", err=True)
+        tell(sentence(f"scdp: {message}"), error=True)

@@ -1,11 +1,13 @@
 """A click group that knows its commands by name and a line of help, imports them on use and reports errors.
 
-An error made on purpose leaves as one line and its exit code; any other one as one line and exit code 1.
+An error made on purpose leaves as one line and its exit code, one of the file system as one line and exit code 2;
+any other one as one line and exit code 1.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,7 +15,8 @@ from typing import Any, NoReturn
 
 import click
 
-from scdp.errors import ScdpError
+from scdp.cli.terminal import sentence, tell
+from scdp.errors import InputError, ScdpError
 
 UNEXPECTED = 1
 INTERRUPTED = 130
@@ -54,6 +57,13 @@ class LazyGroup(click.Group):
             _leave(ctx, "scdp: interrupted", INTERRUPTED)
         except ScdpError as error:
             _leave(ctx, f"scdp: error: {error}", error.exit_code)
+        except OSError as error:
+            if os.environ.get("SCDP_DEBUG") == "1":
+                raise
+            where = "" if error.filename is None else f"{error.filename}: "
+            _leave(
+                ctx, f"scdp: error: {where}{error.strerror or error}; nothing was done", InputError.exit_code
+            )
         except Exception as error:
             if os.environ.get("SCDP_DEBUG") == "1":
                 raise
@@ -62,5 +72,14 @@ class LazyGroup(click.Group):
 
 
 def _leave(ctx: click.Context, message: str, exit_code: int) -> NoReturn:
-    click.echo(" ".join(message.split()), err=True)
+    _drop_what_cannot_be_printed()
+    tell(sentence(message), error=True)
     ctx.exit(exit_code)
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Give up on a full disk behind standard output, or Python would fail once more when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,6 +22,7 @@ OPTIONS = ("scale", "separator", "threshold")
 # The scale of numbers is this percentile of the absolute differences between training records.
 SCALE_PERCENTILE = 95
 SCALE_SAMPLE = 1000
+MOST_STEPS = 20
 
 
 class ComparisonError(InputError):
@@ -53,6 +54,8 @@ class Comparison:
         _check_known(self.kind, known_kinds(), "comparison", "kind")
         if self.of is not None:
             _check_known(self.of, TRANSFORMS, "transform", "of")
+        if len(self.clean) > MOST_STEPS:
+            raise ComparisonError(f"clean has {len(self.clean):,} steps, more than {MOST_STEPS}", "clean")
         for step in self.clean:
             _check_known(step, STEPS, "cleaning step", "clean")
         self._check_options()
@@ -158,7 +161,8 @@ def learned_scale(numbers: NDArray[np.float64]) -> float:
     if len(ordered) > SCALE_SAMPLE:
         ordered = ordered[np.linspace(0, len(ordered) - 1, SCALE_SAMPLE).round().astype(int)]
     left, right = np.triu_indices(len(ordered), k=1)
-    differences = ordered[right] - ordered[left]
+    with np.errstate(over="ignore"):
+        differences = np.minimum(ordered[right] - ordered[left], np.finfo(np.float64).max / 4)
     if not len(differences):
         return 1.0
     scale = float(np.percentile(differences, SCALE_PERCENTILE))
@@ -168,6 +172,8 @@ def learned_scale(numbers: NDArray[np.float64]) -> float:
 def _check_columns(columns: tuple[str, ...]) -> None:
     if not columns or not all(isinstance(column, str) and column for column in columns):
         raise ComparisonError(f"column must be a name or a list of names, not {columns!r}", "column")
+    if len(set(columns)) < len(columns):
+        raise ComparisonError("column names a column twice", "column")
 
 
 def _check_known(name: str, known: Iterable[str], what: str, key: str) -> None:

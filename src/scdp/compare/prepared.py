@@ -98,6 +98,9 @@ def encode_cells(
             continue
         if text not in seen:
             value = convert(text)
+            if isinstance(value, str):
+                # Cleaning can make a text much longer: one character becomes up to eighteen.
+                _check_length(len(value), comparison.name, row, place_of)
             seen[text] = MISSING if value is None else places.setdefault(value, len(places))
         codes[row] = seen[text]
     vocabulary: list[Any] = list(places)
@@ -115,7 +118,7 @@ def _shares(codes: Integers, n_values: int) -> list[float]:
 def _joined(
     comparison: Comparison, columns: Sequence[Column], row: int, place_of: Callable[[int], str]
 ) -> str | None:
-    texts = []
+    texts, length = [], 0
     for name, column in zip(comparison.columns, columns, strict=False):
         text = cell_text(column[row])
         if text is None:
@@ -123,13 +126,18 @@ def _joined(
                 f"{place_of(row)}, column {name!r}: a cell of type {type(column[row]).__name__} "
                 "is neither text nor a number"
             )
-        if len(text) > LONGEST_CELL:
-            raise InputError(
-                f"{place_of(row)}, column {name!r}: {len(text):,} characters, more than the "
-                f"{LONGEST_CELL:,} that can be compared; shorten the cell or leave it empty"
-            )
+        length += len(text)
+        _check_length(length, name, row, place_of)
         texts.append(text)
     return " ".join(filter(None, texts)) or None
+
+
+def _check_length(length: int, name: str, row: int, place_of: Callable[[int], str]) -> None:
+    if length > LONGEST_CELL:
+        raise InputError(
+            f"{place_of(row)}, column {name!r}: {length:,} characters, more than the "
+            f"{LONGEST_CELL:,} that can be compared; shorten the cell or leave it empty"
+        )
 
 
 def cell_text(cell: object) -> str | None:

@@ -119,18 +119,28 @@ class SubstringScorer(PairScorer):
         return out
 
 
+# Differences beyond the farthest are all the same: as far apart as numbers can be, with a square that is finite.
+LARGEST_NUMBER, FARTHEST = 1e300, 1e15
+
+
 class NumberScorer:
     """Absolute difference divided by a scale."""
 
     def __init__(self, vocabulary: Sequence[float], scale: float) -> None:
-        self._numbers = np.asarray(vocabulary, dtype=np.float64) / scale
+        with np.errstate(over="ignore"):
+            numbers = np.asarray(vocabulary, dtype=np.float64) / scale
+        self._numbers = np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)
 
     def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
         others = rows if columns is None else columns
-        return np.abs(self._numbers[rows][:, None] - self._numbers[others]).astype(np.float32)
+        return self._distance(self._numbers[rows][:, None] - self._numbers[others])
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
-        return np.abs(self._numbers[left] - self._numbers[right]).astype(np.float32)
+        return self._distance(self._numbers[left] - self._numbers[right])
+
+    @staticmethod
+    def _distance(difference: NDArray[np.float64]) -> Floats:
+        return np.minimum(np.abs(difference), FARTHEST).astype(np.float32)
 
 
 class ExactScorer:

@@ -16,6 +16,7 @@ import numpy as np
 
 from scdp.datasets.task import Labelled
 from scdp.errors import InputError
+from scdp.reading import read_bytes
 from scdp.records import records_from
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _DOCTYPE = re.compile(
     rb"""\A((?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?)<!DOCTYPE\s+\w+\s+SYSTEM\s+(?:"[^"<>\[\]]*"|'[^'<>\[\]]*')\s*>"""
 )
 _TAG = re.compile(r"<[^<>]*>")
+# Documents of ACE have some tens of kilobytes.
+LARGEST_FILE = 16 << 20
+LONGEST_OFFSET = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,8 @@ def read_document(apf: Path) -> list[AceMention]:
 
 
 def _named_mentions(document: Element) -> Iterator[tuple[Element, Element]]:
-    for entity in document.iter("entity"):
-        for mention in entity.iter("entity_mention"):
+    for entity in document.findall("entity"):
+        for mention in entity.findall("entity_mention"):
             if mention.get("TYPE") == "NAM":
                 yield entity, mention
 
@@ -107,8 +111,8 @@ def _range(charseq: Element | None, apf: Path) -> tuple[int, int]:
     if charseq is None:
         raise InputError(f"{apf}: a named mention lacks the <charseq> of its extent or head")
     cells = [_attribute(charseq, name, apf) for name in ("START", "END")]
-    if not all(cell.isascii() and cell.isdigit() for cell in cells):
-        raise InputError(f"{apf}: START {cells[0]!r} and END {cells[1]!r} must be character offsets")
+    if not all(cell.isascii() and cell.isdigit() and len(cell) <= LONGEST_OFFSET for cell in cells):
+        raise InputError(f"{apf}: START {cells[0]!r:.40} and END {cells[1]!r:.40} must be character offsets")
     return int(cells[0]), int(cells[1]) + 1
 
 
@@ -119,10 +123,12 @@ def _words(text: str, between: tuple[int, int]) -> str:
 def _text_that_fits(path: Path, spans: list[Element], apf: Path) -> str:
     """The source without tags, with `&amp;` as written or as one character: releases count it differently."""
     try:
-        written = _TAG.sub("", path.read_bytes().decode("utf-8").replace("\r\n", "\n"))
-    except (OSError, UnicodeDecodeError) as error:
+        written = _TAG.sub("", read_bytes(path, LARGEST_FILE).decode("utf-8").replace("\r\n", "\n"))
+        unescaped = html.unescape(written)
+    # Python refuses to make a number of more than some thousand digits, as a character reference can have.
+    except ValueError as error:
         raise InputError(f"{path}: the source text of {apf.name} cannot be read ({error})") from error
-    for text in (written, html.unescape(written)):
+    for text in (written, unescaped):
         if all(_agrees(text, span, apf) for span in spans):
             return text
     wrong = next(span for span in spans if not _agrees(written, span, apf))
@@ -145,12 +151,14 @@ def _parse(apf: Path) -> Element:
     from defusedxml.ElementTree import fromstring
 
     try:
-        content = _DOCTYPE.sub(rb"\1", apf.read_bytes(), count=1)
+        content = _DOCTYPE.sub(rb"\1", read_bytes(apf, LARGEST_FILE), count=1)
         root: Element = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:
         raise InputError(
             f"{apf}: declares a document type or entities of its own, which are not read; remove them"
         ) from error
-    except (OSError, ParseError, ValueError, LookupError) as error:
+    except InputError:
+        raise
+    except (ParseError, ValueError, LookupError) as error:
         raise InputError(f"{apf}: is not readable XML ({error})") from error
     return root

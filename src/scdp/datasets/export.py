@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -22,10 +23,20 @@ LOADERS = {
     "historical": "load_historical",
     "fake-1000": "load_fake_1000",
 }
+OWN = "ace"
 
 
-def exported_parts(name: str) -> dict[str, dict[str, Column]]:
-    """By file name, the columns of each part: a task has train and test, any other set is one table."""
+def exported_parts(name: str, folder: Path | None = None) -> dict[str, dict[str, Column]]:
+    """By file name, the columns of each part: a task has train and test, any other set is one table.
+
+    `folder` is that of your own copy of ACE 2004, which is not free.
+    """
+    if (name == OWN) != (folder is not None):
+        raise InputError(f"{OWN!r} is read from a folder of your own, and no other set: name it with --from")
+    if folder is not None:
+        from scdp.datasets.ace import load_ace
+
+        return {"records": _columns(load_ace(folder))}
     if name not in LOADERS:
         raise InputError(f"there is no set of records {name!r} to export; there are: {', '.join(LOADERS)}")
     loaded = getattr(import_module("scdp.datasets"), LOADERS[name])()

@@ -153,16 +153,25 @@ class Distances:
         return replace(self, values=values, scales=np.array(scales, dtype=np.float64))
 
     def _half_mean_square_root(self) -> NDArray[np.float64]:
-        total = self._sum(lambda part: np.nansum(part.astype(np.float64) ** 2, axis=0))
+        unit = safe_unit(np.fmax.reduce(self.values, axis=0, initial=0.0))
+        total = self._sum(lambda part: np.nansum((part / unit) ** 2, axis=0))
         count = self._sum(lambda part: np.count_nonzero(~np.isnan(part), axis=0))
         mean = total / np.maximum(count, 1)
-        return np.where(mean > 0, np.sqrt(mean / 2), 1.0)
+        return np.where(mean > 0, unit * np.sqrt(mean / 2), 1.0)
 
     def _sum(self, of_part: Callable[[Values], NDArray[Any]]) -> NDArray[np.float64]:
         total = np.zeros(self.n_features)
         for start in range(0, len(self.values), PAIRS_AT_ONCE):
             total += of_part(self.values[start : start + PAIRS_AT_ONCE])
         return total
+
+
+def safe_unit(largest: ArrayLike) -> NDArray[np.float64]:
+    """A power of two to divide numbers up to `largest` by, so that their squares neither vanish nor overflow.
+
+    Such a division is exact: for numbers of everyday size nothing changes, not even the last bit.
+    """
+    return np.ldexp(1.0, np.frexp(np.asarray(largest, dtype=np.float64))[1] - 1)
 
 
 def _default_names(square: NDArray[Any]) -> tuple[str, ...]:

@@ -5,12 +5,16 @@ New rows are sampled together with those of `fit`, by chains that go on with the
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scdp import __version__
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.inputs import Rows
@@ -29,6 +33,8 @@ from scdp.estimators.path import (
 from scdp.model.priors import Priors
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.sampler.chains import Schedule, run_chains, streams
+from scdp.sampler.checkpoint_files import digest
+from scdp.sampler.checkpoints import ChainCheckpoints
 from scdp.sampler.conditioned_sweep import with_means
 from scdp.sampler.distance_items import AnySeating
 from scdp.sampler.distance_sweep import check_plan
@@ -40,6 +46,11 @@ from scdp.sampler.state import State
 from scdp.sampler.sweep import settle_types
 
 STARTS = ("mixed", "one", "singletons", "kmeans")
+# What draws depend on besides the rows and the seed, by the names that people know.
+SETTINGS = (
+    "model", "n_chains", "n_sweeps", "n_warmup", "thin", "mean_variance", "share_clusters", "scheme", "split_merge",
+    "conditioning", "rate", "n_auxiliary",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,6 +71,8 @@ class ChainPath:
     n_auxiliary: int
     init: str | ArrayLike
     n_jobs: int | None
+    checkpoint: str | PathLike[str] | None
+    checkpoint_seconds: float
     bar: Bar
     bars: Bars
 
@@ -77,6 +90,8 @@ class ChainPath:
             raise InputError(f"no sweep is left to keep: {self.n_sweeps} sweeps with warm-up {self.n_warmup}")
         above_zero_or_learn("mean_variance", self.mean_variance)
         above_zero_or_learn("rate", self.rate)
+        if not self.checkpoint_seconds >= 0:
+            raise InputError(f"checkpoint_seconds must be at least 0, not {self.checkpoint_seconds}")
 
     def fit(
         self, rows: Rows, known: Integers, documents: Documents, features: tuple[str, ...], seed: int
@@ -84,7 +99,7 @@ class ChainPath:
         seating = rows.seat(known, documents, self.share_clusters)
         rngs = streams(seed, self.n_chains)
         starts = [self._start(rng, seating, chain) for chain, rng in enumerate(rngs)]
-        posterior, ends = self._sample(seating, starts, rngs, self.share_clusters)
+        posterior, ends = self._sample(seating, starts, rngs, self.share_clusters, "fit", seed)
         best = int(np.argmax(posterior.traces["log_joint"][:, -1]))
         return posterior, ChainsFit(self.model, rows, documents, known, ends, seed, best, features)
 
@@ -101,7 +116,7 @@ class ChainPath:
             continued(self._start(rng, seating, chain), fitted.ends[chain]) for chain, rng in enumerate(rngs)
         ]
         shared = self.share_clusters or bool((known[n_fit:] >= 0).any())
-        return self._sample(seating, starts, rngs, shared)[0]
+        return self._sample(seating, starts, rngs, shared, "predict", seed)[0]
 
     def doubts(self, posterior: Posterior, n_features: int) -> list[str]:
         return list(filter(None, [posterior.convergence_warning(), degeneracy(posterior, n_features)]))
@@ -134,17 +149,51 @@ class ChainPath:
         return Schedule(self.n_chains, self.n_sweeps, warmup, self.thin, workers(self.n_jobs))
 
     def _sample(
-        self, seating: AnySeating, starts: list[State], rngs: list[np.random.Generator], shared: bool
+        self,
+        seating: AnySeating,
+        starts: list[State],
+        rngs: list[np.random.Generator],
+        shared: bool,
+        purpose: str,
+        seed: int,
     ) -> tuple[Posterior, list[State]]:
         schedule = self.schedule
         recorder = DrawRecorder(
             schedule.n_chains, schedule.n_draws, seating.known_slot, seating.items.hidden, shared=shared
         )
-        with self.bars() as bars:
+        kept = self._checkpoints(seating, starts, recorder, purpose, seed)
+        with kept as checkpoints, self.bars() as bars:
             ends, traces = run_chains(
-                seating.items, starts, rngs, self.plan, self.priors, schedule, recorder, bars
+                seating.items, starts, rngs, self.plan, self.priors, schedule, recorder, bars, checkpoints
             )
         return recorder.finish(traces), ends
+
+    def _checkpoints(
+        self,
+        seating: AnySeating,
+        starts: list[State],
+        recorder: DrawRecorder,
+        purpose: str,
+        seed: int,
+    ) -> AbstractContextManager[ChainCheckpoints | None]:
+        if self.checkpoint is None:
+            return nullcontext()
+        run: dict[str, Any] = {"scdp": __version__, "NumPy": np.__version__}
+        # Plain numbers: NumPy's cannot be written as JSON.
+        run |= {name: np.asarray(getattr(self, name)).item() for name in SETTINGS}
+        run |= {"seed": seed, "data": digest(_arrays(seating.items._asdict(), known_slot=seating.known_slot))}
+        # Starts tell apart what no setting does: given labels, and what an earlier fit had learned.
+        for chain, start in enumerate(starts):
+            run[f"start of chain {chain + 1}"] = digest(_arrays(start._asdict()))
+        return ChainCheckpoints(
+            Path(self.checkpoint) / purpose,
+            run,
+            seconds=self.checkpoint_seconds,
+            n_chains=self.n_chains,
+            n_sweeps=self.n_sweeps,
+            n_slots=int(seating.items.slot_end.max(initial=0)),
+            recorder=recorder,
+        )
 
     def _start(self, rng: np.random.Generator, seating: AnySeating, chain: int) -> State:
         init = self.init
@@ -161,3 +210,7 @@ class ChainPath:
             if isinstance(seating, Seating):
                 state = with_means(rng, state, seating.items)
         return settle_types(rng, state, seating.items, self.plan, self.priors)
+
+
+def _arrays(fields: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {name: np.asarray(value) for name, value in (fields | more).items()}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from scdp.errors import InputError
 from scdp.estimators.fitted import Words, fitted_class, part
 from scdp.files import remove, sync
 from scdp.posterior import Posterior
+from scdp.reading import parse_json, read_arrays, read_bytes
 
 if TYPE_CHECKING:
     from scdp.estimators.scdp import SCDP
@@ -38,6 +38,9 @@ MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR = (
     "posterior.npz",
 )
 FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR)
+LARGEST_WORDS = 64 << 20
+# Where a run keeps its checkpoints is of this machine, and no part of the model: nobody's file says where to write.
+LEFT_OUT = ("spec", "checkpoint", "checkpoint_seconds")
 
 
 def check_model_target(folder: Path, force: bool = False) -> Path:
@@ -135,7 +138,7 @@ def _json_text(about: Words) -> str:
 
 def _settings(model: SCDP) -> tuple[Words, dict[str, NDArray[Any]]]:
     """The constructor's arguments as JSON, except a spec and given starts, which have files of their own."""
-    settings = {name: value for name, value in model.get_params(deep=False).items() if name != "spec"}
+    settings = {name: value for name, value in model.get_params(deep=False).items() if name not in LEFT_OUT}
     arrays = {} if isinstance(settings["init"], str) else {"init": np.asarray(settings.pop("init"))}
     # A generator cannot be written down; the seed that it gave is kept with what was fitted.
     if not isinstance(settings["random_state"], int | np.integer | None):
@@ -176,7 +179,8 @@ def _with_parameters(
     model_class: type[SCDP], parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> SCDP:
     # A later minor version may have added parameters, whose defaults are what this version does.
-    known = {name: parameters[name] for name in model_class().get_params(deep=False) if name in parameters}
+    names = [name for name in model_class().get_params(deep=False) if name not in LEFT_OUT]
+    known = {name: parameters[name] for name in names if name in parameters}
     model = model_class(**(known | ({"init": arrays["init"]} if "init" in arrays else {})))
     model._check_parameters()
     return model
@@ -191,7 +195,7 @@ def _read_about(place: Path) -> dict[str, Any]:
     if about.get("format") != FORMAT:
         raise InputError(f"{place}: this is no model of scdp; give a folder that  scdp fit  has written")
     version = about.get("version")
-    if not (isinstance(version, list) and len(version) == 2 and all(isinstance(v, int) for v in version)):
+    if not (isinstance(version, list) and len(version) == 2 and all(type(v) is int for v in version)):
         raise InputError(f"{place}: its version is {version!r}, which is none; fit the model again")
     if version[0] != VERSION[0]:
         raise InputError(
@@ -204,9 +208,11 @@ def _read_about(place: Path) -> dict[str, Any]:
 def json_object(path: Path) -> dict[str, Any]:
     """A JSON object from a file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); fit the model again") from error
+        content = parse_json(read_bytes(path, LARGEST_WORDS).decode("utf-8"))
+        json.dumps(content, allow_nan=False)
+    except ValueError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise InputError(f"{path}: cannot be read ({reason}); fit the model again") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: this is no JSON object, so no model; fit the model again")
     return content
@@ -222,14 +228,10 @@ def _read_arrays(place: Path) -> dict[str, NDArray[Any]]:
     path = place / ARRAYS
     if not path.is_file():
         raise InputError(f"{ARRAYS!r} is missing")
-    # NumPy would take any other file for a pickle.
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{ARRAYS!r} cannot be read: it is damaged")
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        reason = "it holds pickled objects" if "allow_pickle" in str(error) else "it is damaged"
+        return read_arrays(path)
+    except InputError as error:
+        reason = str(error).removeprefix(f"{path}: ")
         raise InputError(f"{ARRAYS!r} cannot be read: {reason}") from error
 
 
@@ -237,11 +239,13 @@ def _read_beside(place: Path) -> Words:
     words: Words = {}
     try:
         if (place / SPEC).exists():
-            words["spec"] = (place / SPEC).read_text(encoding="utf-8")
+            words["spec"] = read_bytes(place / SPEC, LARGEST_WORDS).decode("utf-8")
         if (place / RECORDS).exists():
             # Not splitlines(): it also splits at separators that may stand inside a JSON string.
-            lines = (place / RECORDS).read_text(encoding="utf-8").split("\n")
-            words["records"] = [_object(json.loads(line), RECORDS) for line in lines if line]
-    except (OSError, ValueError, RecursionError) as error:
+            lines = read_bytes(place / RECORDS).decode("utf-8").split("\n")
+            words["records"] = [_object(parse_json(line), RECORDS) for line in lines if line]
+    except InputError:
+        raise
+    except ValueError as error:
         raise InputError(f"a file of the model cannot be read ({error})") from error
     return words

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scdp.distances import Distances, compute_distances, squared_to_origin
 from scdp.distances.compute import Progress
+from scdp.distances.storage import safe_unit
 from scdp.errors import InputError
 from scdp.records import Records
 from scdp.sampler.distance_items import AnySeating, seat_distances
@@ -28,7 +29,6 @@ def n_pairs(n: int, documents: NDArray[Any] | None) -> int:
     """How many pairs of rows are in one document."""
     sizes = np.array([n]) if documents is None else np.unique(documents, return_counts=True)[1]
     return int((sizes * (sizes - 1) // 2).sum())
-
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,15 @@ class Points:
             return cls(values, np.zeros(values.shape[1]), np.ones(values.shape[1]))
         seen = ~np.isnan(values)
         count = np.maximum(seen.sum(axis=0), 1)
-        mean = np.where(seen, values, 0.0).sum(axis=0) / count
-        spread = np.sqrt((np.where(seen, values - mean, 0.0) ** 2).sum(axis=0) / count)
-        # A constant feature tells nothing and has no scale to divide by.
+        unit = safe_unit(np.abs(values).max(axis=0, initial=0.0, where=seen))
+        mean = unit * (np.where(seen, values / unit, 0.0).sum(axis=0) / count)
+        # A constant feature tells nothing and has no scale to divide by; its mean must not be off by a bit.
+        low, high = (
+            values.min(axis=0, initial=np.inf, where=seen),
+            values.max(axis=0, initial=-np.inf, where=seen),
+        )
+        mean = np.where(low == high, low, mean)
+        spread = unit * np.sqrt((np.where(seen, (values - mean) / unit, 0.0) ** 2).sum(axis=0) / count)
         return cls(values, mean, np.where(spread > 0, spread, 1.0))
 
     def __len__(self) -> int:
@@ -284,10 +290,11 @@ def rows_of(
     metric: str,
     standardize: bool,
     progress: Progress | None = None,
+    blocked: bool = False,
 ) -> Rows:
-    """What was handed to `fit`, as rows of its kind."""
+    """What was handed to `fit`, as rows of its kind; `blocked` is for models that can do with candidate pairs."""
     if isinstance(X, Records) and spec is not None:
-        return Compared.of(X, spec, documents, standardize, progress)
+        return Compared.of(X, spec, documents, standardize, progress, blocked and documents is None)
     if metric == "precomputed":
         return Precomputed.of(X, documents, standardize)
     return Points.of(X, standardize)

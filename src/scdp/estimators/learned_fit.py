@@ -26,6 +26,7 @@ from scdp.estimators.learned_parts import (
     view_to_parts,
 )
 from scdp.estimators.result import Calibration, Learned
+from scdp.estimators.wide import Wide, learn_wide
 from scdp.posterior import Posterior
 from scdp.seating.learned import (
     Choices,
@@ -44,6 +45,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 IMPORTANCE_PAIRS = 4000
+TOO_MANY = (
+    "{:,} records are too many to compare all with each other, and the labelled ones teach no blocking: give at least "
+    "20 labelled clusters, or groups"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,8 @@ class LearnedFit:
     labels: Integers
     documents: NDArray[Any] | None
     seed: int
+    wide: Wide | None = None
+    narrow: bool = True
 
     independent_draws = True
 
@@ -84,10 +91,22 @@ class LearnedFit:
         group = np.zeros(len(known), dtype=np.int64) if documents is None else codes(documents)
         cluster = np.unique([known[labelled], group[labelled]], axis=1, return_inverse=True)[1].ravel()
         check_teachable(cluster)
-        view, source = _source(rows, labelled, cluster, None if documents is None else group)
+        blocked = isinstance(rows, Compared) and rows.blocked
+        lesson = learn_wide(_part(rows, labelled), cluster, choices, seed, n_jobs) if blocked else None
+        too_many = isinstance(rows, Compared) and _part(rows, labelled).too_many
+        if too_many and lesson is None:
+            raise InputError(TOO_MANY.format(len(labelled)))
+        narrow = not too_many
+        if narrow:
+            view, source = _source(rows, labelled, cluster, None if documents is None else group)
+            sign = np.full(len(features if view is None else view.names), -1)
+            restaurant, trial = train(source, cluster, group[labelled], sign, choices, seed, n_jobs, progress)
+        # Where candidates alone do better on clusters that neither has seen, all pairs are not worth comparing.
+        if lesson is not None and (not narrow or lesson.trial.loss < trial.loss):
+            narrow = False
+            view, source = None, PairSource(lesson.pairs)
+            restaurant, trial = lesson.wide.restaurant, lesson.trial
         names = features if view is None else view.names
-        sign = np.full(len(names), -1)
-        restaurant, trial = train(source, cluster, group[labelled], sign, choices, seed, n_jobs, progress)
         rng = np.random.default_rng([seed, 2])
         some = source.pairs(at_most(np.arange(len(labelled)), cluster, rng))
         picked = rng.choice(len(some), min(IMPORTANCE_PAIRS, len(some)), replace=False)
@@ -97,26 +116,41 @@ class LearnedFit:
             view,
             names,
             importance,
-            Calibration.of(*trial) if len(trial.probability) else None,
+            Calibration.of(trial.probability, trial.together) if len(trial.probability) else None,
             len(labelled),
             int(cluster.max()) + 1,
             rows,
             known,
             documents,
             seed,
+            None if lesson is None else lesson.wide,
+            narrow,
         )
 
-    def pairs(self, rows: Rows, documents: NDArray[Any] | None) -> Pairs:
-        """All pairs of some rows that may be together."""
+    def pairs(self, rows: Rows, documents: NDArray[Any] | None, items: Integers) -> tuple[Pairs, bool]:
+        """The pairs of some rows that may be together, by the numbers of rows; and whether only candidates."""
+        if isinstance(rows, Precomputed):
+            return pairs_of(rows.distances).within(np.isin(np.arange(len(rows)), items)), False
+        candidates = False
         if isinstance(rows, Points):
             assert self.view is not None
-            return self.view.pairs(rows.values, None if documents is None else codes(documents))
-        assert isinstance(rows, Compared | Precomputed)
-        return pairs_of(rows.distances)
+            own = None if documents is None else codes(documents[items])
+            found = self.view.pairs(rows.values[items], own)
+        else:
+            part = _part(rows, items)
+            candidates = part.too_many or not self.narrow
+            if candidates and self.wide is None:
+                raise InputError(TOO_MANY.format(len(items)))
+            found = (
+                self.wide.pairs(part) if candidates and self.wide is not None else pairs_of(part.distances)
+            )
+        return Pairs(len(rows), items[found.left], items[found.right], found.features), candidates
 
     def posterior(
         self,
-        pairs: Pairs,
+        rows: Rows,
+        documents: NDArray[Any] | None,
+        items: Integers,
         known: Integers,
         shape: tuple[int, int],
         seed: int,
@@ -124,11 +158,16 @@ class LearnedFit:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> Posterior:
-        """Draws, `shape` being (chains, draws); those of one member are spread over all chains."""
+        """Draws of all rows, `shape` being (chains, draws); only the given items may be together with others.
+
+        Draws of one member are spread over all chains.
+        """
         n_chains, n_draws = shape
+        pairs, candidates = self.pairs(rows, documents, items)
+        restaurant = self.wide.restaurant if candidates and self.wide is not None else self.restaurant
         numbers = np.full(len(known), -1)
         numbers[known >= 0] = codes(known[known >= 0])
-        drawn = self.restaurant.draw(pairs, numbers, n_chains * n_draws, seed, n_jobs, progress)
+        drawn = restaurant.draw(pairs, numbers, n_chains * n_draws, seed, n_jobs, progress)
         draws = drawn.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
         return Posterior(draws, fixed=numbers, shared=shared)
 
@@ -161,8 +200,13 @@ class LearnedFit:
             "features": list(self.features),
             "n_records": self.n_records,
             "n_clusters": self.n_clusters,
+            "narrow": self.narrow,
         }
         arrays |= more_arrays | {"labels": self.labels, "importance": self.importance}
+        if self.wide is not None:
+            wide_words, wide_arrays = self.wide.to_parts()
+            words |= wide_words
+            arrays |= wide_arrays
         arrays |= view_to_parts(self.view) | calibration_to_parts(self.calibration)
         if self.documents is not None:
             arrays["documents"] = self.documents
@@ -187,7 +231,26 @@ class LearnedFit:
             raise InputError(f"there are {len(rows)} rows, and documents for {len(documents)}")
         n_records, n_clusters, seed = (number(words, name) for name in ("n_records", "n_clusters", "seed"))
         learned = restaurant, view, features, importance, calibration_from_parts(arrays)
-        return cls(*learned, n_records, n_clusters, rows, labels, documents, seed)
+        wide = Wide.from_parts(words, arrays, len(features))
+        if wide is not None and isinstance(rows, Compared):
+            rows = replace(rows, blocked=True)
+        return cls(
+            *learned,
+            n_records,
+            n_clusters,
+            rows,
+            labels,
+            documents,
+            seed,
+            wide,
+            bool(words.get("narrow", True)),
+        )
+
+
+def _part(rows: Rows, items: Integers) -> Compared:
+    """Some of the records; all of them are taken as they are, with what is computed of them."""
+    assert isinstance(rows, Compared)
+    return rows if len(items) == len(rows) else rows.take(items)
 
 
 def _source(

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from scdp.estimators.inputs import Rows
 from scdp.estimators.learned_fit import LearnedFit
 from scdp.estimators.path import Bar, Documents, Integers, at_least_one, workers
 from scdp.posterior import Posterior
 from scdp.seating.learned import Choices
-from scdp.seating.pairs import Pairs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,10 +40,10 @@ class LearnedPath:
             fitted = LearnedFit.train(
                 rows, known, documents, features, choices, seed, workers(self.n_jobs), progress
             )
-        pairs = fitted.pairs(rows, documents)
+        everyone = np.arange(len(known))
         if self.share_clusters:
-            return self._seat(fitted, pairs, known, seed, True), fitted
-        posterior = self._seat(fitted, pairs.within(known < 0), known, seed, False)
+            return self._seat(fitted, rows, documents, everyone, known, seed, True), fitted
+        posterior = self._seat(fitted, rows, documents, everyone[known < 0], known, seed, False)
         # New rows never meet those of fit, and what was learned is all that is needed of them.
         nobody = None if documents is None else documents[:0]
         return posterior, replace(fitted, rows=rows.none(), documents=nobody)
@@ -52,12 +53,23 @@ class LearnedPath:
     ) -> Posterior:
         with self.bar("comparing") as progress:
             rows = fitted.rows.joined(new, documents, self.share_clusters, progress)
-        return self._seat(fitted, fitted.pairs(rows, documents), known, seed, True)
+        return self._seat(fitted, rows, documents, np.arange(len(rows)), known, seed, True)
 
     def doubts(self, posterior: Posterior, n_features: int) -> list[str]:
         return []
 
-    def _seat(self, fitted: LearnedFit, pairs: Pairs, known: Integers, seed: int, shared: bool) -> Posterior:
+    def _seat(
+        self,
+        fitted: LearnedFit,
+        rows: Rows,
+        documents: Documents,
+        items: Integers,
+        known: Integers,
+        seed: int,
+        shared: bool,
+    ) -> Posterior:
         shape = (self.n_chains, max(1, -(-self.n_draws // self.n_chains)))
         with self.bar("seating") as progress:
-            return fitted.posterior(pairs, known, shape, seed, shared, workers(self.n_jobs), progress)
+            return fitted.posterior(
+                rows, documents, items, known, shape, seed, shared, workers(self.n_jobs), progress
+            )

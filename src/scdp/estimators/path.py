@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from numbers import Integral
 from os import cpu_count
 from typing import Any, Protocol, TypeVar
 
@@ -66,9 +67,9 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
 
 
 def at_least_one(path: Any, *names: str) -> None:
-    """Refuse counts below 1."""
+    """Refuse counts below 1, and fractions."""
     for name in names:
-        if getattr(path, name) < 1:
+        if getattr(path, name) < 1 or not isinstance(getattr(path, name), Integral):
             raise InputError(f"{name} must be at least 1, not {getattr(path, name)}")
 
 

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from scdp.distances.compute import Progress
+from scdp.errors import InputError
 from scdp.estimators.chain_path import ChainPath
 from scdp.estimators.checks import (
     check_documents,
@@ -75,6 +76,9 @@ class SCDP(ClusterMixin, BaseEstimator):
     boosted : whether the flagship's pairs are also judged by boosted trees; None = where there is enough to learn from.
     n_jobs : chains that run at once (threads; None = 1, -1 = one a core). Draws do not depend on it.
     random_state : seed. Chain i draws the same however many chains there are.
+    checkpoint : a folder from which a killed `fit` or `predict` goes on when it is called again, draw for draw
+        (docs/checkpoints.md); None = none. The flagship, which takes minutes, starts again instead.
+    checkpoint_seconds : time between checkpoints of a chain; longer where writing one takes over 2 % of it.
     verbose : show a bar per chain.
 
     Attributes
@@ -108,6 +112,8 @@ class SCDP(ClusterMixin, BaseEstimator):
         boosted: bool | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_seconds: float = 30.0,
         verbose: int = 0,
     ) -> None:
         self.model = model
@@ -132,6 +138,8 @@ class SCDP(ClusterMixin, BaseEstimator):
         self.boosted = boosted
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
@@ -141,7 +149,9 @@ class SCDP(ClusterMixin, BaseEstimator):
         documents = check_documents(groups, X, self.spec)
         self._check_parameters()
         with self._bar("comparing") as progress:
-            rows = rows_of(X, documents, self.spec, self.metric, self.standardize, progress)
+            rows = rows_of(
+                X, documents, self.spec, self.metric, self.standardize, progress, self.model == "flagship"
+            )
         self.n_features_in_ = rows.n_features
         names = feature_names(rows, getattr(self, "feature_names_in_", None))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -280,6 +290,10 @@ class SCDP(ClusterMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         one_of("model", self.model, tuple(PATHS))
         one_of("loss", self.loss, ("vi", "binder"))
+        if self.checkpoint is not None and self.random_state is None:
+            raise InputError(
+                "checkpoint needs a random_state: a run can only go on with the seed it began with"
+            )
         for kind in (ChainPath, LearnedPath):  # also settings that this model does not read
             self._path(kind).check(self.metric == "precomputed" or self.spec is not None)
 

@@ -19,6 +19,7 @@ from scdp.experiments.scores import scored
 from scdp.experiments.settings import Settings
 from scdp.experiments.systems import System
 from scdp.experiments.tasks import DRAWN_BY_SEED, Problem, load_problem
+from scdp.files import FolderLock
 
 
 @dataclass(frozen=True)
@@ -48,22 +49,25 @@ def run(
     jobs = planned(tasks, systems, settings.repeats)
     # Data that is not there is told before anything is written.
     problems = {task: load_problem(task, settings.seed) for task in dict.fromkeys(job.task for job in jobs)}
-    parts = Parts(out, settings, resume)
-    waiting = [job for job in jobs if parts.find(*job.names) is None]
-    failures: list[str] = []
-    with RunProgress(len(waiting), sum(job.system.cost for job in waiting)) as progress:
-        for job in waiting:
-            try:
-                part = _make(job, _problem_of(job, problems, settings), settings, progress)
-            except Exception as error:
-                if os.environ.get("SCDP_DEBUG") == "1":
-                    raise
-                failures.append(f"{job.label} failed ({type(error).__name__}: {error})")
-                progress.finish(failures[-1])
-                continue
-            parts.write(part, *job.names)
-            progress.finish(_line(job, part))
-    return parts.all(), failures
+    if out.is_file():
+        raise InputError(f"{out}: is a file; give --out a folder")
+    with FolderLock(out / "parts", "--out"):
+        parts = Parts(out, settings, resume)
+        waiting = [job for job in jobs if parts.find(*job.names) is None]
+        failures: list[str] = []
+        with RunProgress(len(waiting), sum(job.system.cost for job in waiting)) as progress:
+            for job in waiting:
+                try:
+                    part = _make(job, _problem_of(job, problems, settings), settings, progress)
+                except Exception as error:
+                    if os.environ.get("SCDP_DEBUG") == "1":
+                        raise
+                    failures.append(f"{job.label} failed ({type(error).__name__}: {error})")
+                    progress.finish(failures[-1])
+                    continue
+                parts.write(part, *job.names)
+                progress.finish(_line(job, part))
+        return parts.all(), failures
 
 
 def planned(tasks: Sequence[str], systems: Sequence[System], repeats: int) -> list[Job]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from scdp.errors import InputError
 from scdp.files import Staged
 from scdp.posterior.draws import StoredDraws
+from scdp.reading import read_arrays
 
 if TYPE_CHECKING:
     from scdp.posterior.posterior import Posterior
@@ -37,18 +37,17 @@ def load(path: str | PathLike[str]) -> Posterior:
     """Read a file that `save` wrote; anything else is refused by name."""
     from scdp.posterior.posterior import Posterior
 
+    if not Path(path).exists():
+        raise InputError(f"{path}: there is no such file; give the path of a saved posterior")
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        if int(arrays["version"]) != VERSION:
-            raise InputError(f"{path}: written by another version of scdp; sample again with this one")
-        stored = _stored(arrays)
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; give the path of a saved posterior") from None
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, EOFError, zipfile.BadZipFile):
+        arrays = read_arrays(Path(path))
+        version = int(arrays["version"])
+        if version == VERSION:
+            stored = _stored(arrays)
+    except (ValueError, KeyError, AttributeError, TypeError, IndexError, OverflowError, MemoryError):
         raise InputError(f"{path}: not a posterior saved by scdp, or a damaged one; sample again") from None
+    if version != VERSION:
+        raise InputError(f"{path}: written by another version of scdp; sample again with this one")
     traces = {name[len(TRACE) :]: values for name, values in arrays.items() if name.startswith(TRACE)}
     return Posterior(stored, traces, names=arrays.get("names"))
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scdp.posterior.posterior import Posterior
 
 PAGE_WORDS = 1 << 15
+NO_WORDS = np.empty(0, np.uint64)
+TABLES = ("starts", "n_codes", "n_hidden_clusters")
 
 
 @kernel
@@ -101,8 +103,15 @@ class _Chain:
             page = self.pages.pop()
             words[end - len(page) : end] = page
             end -= len(page)
-        self.pages, self.used, self.finished_words = [words], len(words), 0
+        self.put_back(words)
         return words
+
+    def copied(self) -> Words:
+        """All words so far as one new array; unlike `join`, the chain can go on."""
+        return np.concatenate([*self.pages[:-1], self.pages[-1][: self.used]]) if self.pages else NO_WORDS
+
+    def put_back(self, words: Words) -> None:
+        self.pages, self.used, self.finished_words = [words], len(words), 0
 
     def _close_page(self) -> None:
         if self.pages:
@@ -151,6 +160,25 @@ class DrawRecorder:
         store.n_codes[draw] = n_codes
         store.n_hidden_clusters[draw] = new + joined
         store.starts[draw] = start
+
+    def saved(self, chain: int) -> dict[str, NDArray[Any]]:
+        """What a chain has recorded so far as plain arrays, for a checkpoint."""
+        store = self.chains[chain]
+        kept = _leading_run(store.starts >= 0)
+        return {"words": store.copied(), **{name: getattr(store, name)[:kept] for name in TABLES}}
+
+    def restore(self, chain: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Be as when `saved` gave these; ValueError if they cannot be draws of this recorder."""
+        words, (starts, n_codes, sizes) = arrays["words"], (arrays[name] for name in TABLES)
+        lengths = [words_for(len(self.hidden_items), bits_for(int(n))) for n in n_codes]
+        if words.dtype != np.uint64 or len({len(starts), len(n_codes), len(sizes)}) > 1:
+            raise ValueError("draws of another shape")
+        if len(starts) > self.n_draws or (starts + lengths > len(words)).any() or (starts < 0).any():
+            raise ValueError("draws beyond the end of the words")
+        store = self.chains[chain]
+        store.put_back(words)
+        for name in TABLES:
+            getattr(store, name)[: len(starts)] = arrays[name]
 
     def finish(self, traces: Mapping[str, ArrayLike] | None = None, *, names: Any = None) -> Posterior:
         """The posterior of what was recorded; after an interruption, of the draws every chain reached."""

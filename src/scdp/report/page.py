@@ -42,12 +42,12 @@ class RecordPair:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """All that is on the page. The first system is ours."""
+    """All that is on the page. The first system is ours; `good` is whether the verdict is a good one."""
 
     title: str
     lead: str
     verdict: str
-    converged: bool
+    good: bool
     first: Figure
     second: Figure
     systems: Sequence[SystemRow]
@@ -58,7 +58,7 @@ class ReportPage:
         """The page as one text."""
         body = [
             f'<h1>{shown(self.title)}</h1><p class="lead">{shown(self.lead)}</p>',
-            verdict(self.verdict, self.converged),
+            verdict(self.verdict, self.good),
             f'<div class="figures"><div>{_figure(self.first)}{_table(self.systems, self.table_note)}</div>',
             f"<div>{_figure(self.second)}</div></div>",
             section("The most uncertain pairs", "\n".join(map(_pair, self.pairs))),

@@ -14,6 +14,7 @@ import numpy as np
 
 from scdp.model.priors import Priors
 from scdp.sampler.arithmetic import n_distinct
+from scdp.sampler.checkpoints import Checkpoints, NoCheckpoints
 from scdp.sampler.conditioned_density import log_joint_conditioned
 from scdp.sampler.density import log_joint
 from scdp.sampler.distance_density import log_joint_of_centroids, log_joint_of_distances
@@ -65,6 +66,7 @@ def run_chains(
     schedule: Schedule,
     recorder: Recorder,
     progress: ChainProgress | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> tuple[list[State], dict[str, Floats]]:
     """Run every chain to its end; returns their last states and the traces (chain, draw)."""
     names = TRACES + (CONDITIONED_TRACES if plan.conditioning else ())
@@ -76,10 +78,11 @@ def run_chains(
     def one(chain: int) -> State:
         return run_chain(
             chain, items, starts[chain], rngs[chain], plan, priors, schedule, constants, recorder, traces,
-            progress or Silent(), stop,
+            progress or Silent(), checkpoints or NoCheckpoints(), stop,
         )  # fmt: skip
 
-    if schedule.n_jobs == 1 or schedule.n_chains == 1:
+    # With checkpoints always in threads: Ctrl-C then reaches this one, and chains stop at the end of a sweep.
+    if checkpoints is None and (schedule.n_jobs == 1 or schedule.n_chains == 1):
         return [one(chain) for chain in range(schedule.n_chains)], traces
     with ThreadPoolExecutor(schedule.n_jobs) as pool:
         try:
@@ -101,6 +104,7 @@ def run_chain(
     recorder: Recorder,
     traces: dict[str, Floats],
     progress: ChainProgress,
+    checkpoints: Checkpoints,
     stop: threading.Event,
 ) -> State:
     """Sweep, keep what follows the warm-up, and tell how far it is."""
@@ -112,7 +116,8 @@ def run_chain(
             priors.type_concentration.rate,
         ]
     )
-    for number in range(schedule.n_sweeps):
+    state, done = checkpoints.resume(chain, state, rng, traces)
+    for number in range(done, schedule.n_sweeps):
         if stop.is_set():
             break
         state, info = sweep(rng, state, items, plan, priors, constants)
@@ -125,7 +130,10 @@ def run_chain(
                 note_conditioned(traces, at, state, info)
             if isinstance(items, DistanceItems):
                 traces["negative_norms"][at] = info.negative_norms
-        progress.advance(chain, number + 1)
+        done = number + 1
+        progress.advance(chain, done)
+        checkpoints.reached(chain, done, state, rng, traces)
+    checkpoints.ended(chain, done, state, rng, traces)
     return state
 
 

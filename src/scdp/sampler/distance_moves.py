@@ -174,13 +174,11 @@ def add_log_couplings_by_distance(
 
 
 @kernel
-def set_gap(centroids: Centroids, r: int, slot: int, first: int, k: int, j: int, f: int, new: float) -> None:
-    """Write the gap between local slots k and j, and its change into the sum of j; `slot` is that of k."""
-    at, room = centroids.gap_start[r], centroids.room[r]
-    change = new - centroids.gap[at + k * room + j, f]
-    centroids.gap[at + k * room + j, f] = new
-    centroids.gap[at + j * room + k, f] = new
-    centroids.reach[first + j, f] += change
+def set_gap(gap: Floats, reach: Floats, here: int, there: int, other: int, f: int, new: float) -> None:
+    """Write the gap of two clusters into both of its rows, and its change into the sum of the other one."""
+    reach[other, f] += new - gap[here, f]
+    gap[here, f] = new
+    gap[there, f] = new
 
 
 @kernel
@@ -193,28 +191,34 @@ def item_joins(
     `sums[b, joined]` holds the item's unweighted squares to the cluster it joins, which has room in the gaps.
     """
     r = items.restaurant[i]
-    first, width = items.slot_start[r], visit.seen.shape[0]
+    first, width = items.slot_start[r], sums.shape[2]
     at, room, present = centroids.gap_start[r], centroids.room[r], centroids.present
+    gap_of, reach, entry = centroids.gap, centroids.reach, centroids.entry
+    far, seen, stretch, pull, shift = visit.far, visit.seen, visit.stretch, visit.pull, visit.shift
     left, k = own - first, chosen - first
     for j in range(n_local):
         if j != left:
+            here, there = at + left * room + j, at + j * room + left
             for f in range(width):
-                gap = (1.0 + visit.stretch[f]) * centroids.gap[at + left * room + j, f]
-                gap += visit.pull[f] * visit.far[j, f] + visit.shift[f] * present[first + j, f]
-                set_gap(centroids, r, own, first, left, j, f, gap)
-    centroids.reach[own, :] = visit.reach
+                gap = (
+                    (1.0 + stretch[f]) * gap_of[here, f]
+                    + pull[f] * far[j, f]
+                    + shift[f] * present[first + j, f]
+                )
+                set_gap(gap_of, reach, here, there, first + j, f, gap)
+    reach[own, :] = visit.reach
     if k >= n_local:
-        visit.far[k, :] = 0.0
-        centroids.reach[chosen, :] = 0.0
+        far[k, :] = 0.0
+        reach[chosen, :] = 0.0
     for j in range(n_local):
         if j != k:
+            here, there = at + k * room + j, at + j * room + k
             for f in range(width):
-                share = visit.seen[f] * centroids.entry[chosen, f]
-                gap = centroids.gap[at + k * room + j, f] - share * visit.far[k, f] * present[first + j, f]
-                gap = (1.0 - share) * gap + share * visit.far[j, f]
-                set_gap(centroids, r, chosen, first, k, j, f, gap)
+                share = seen[f] * entry[chosen, f]
+                gap = gap_of[here, f] - share * far[k, f] * present[first + j, f]
+                set_gap(gap_of, reach, here, there, first + j, f, (1.0 - share) * gap + share * far[j, f])
     for f in range(width):
-        grow_cluster(visit, centroids, r, chosen, f, visit.far[k, f], sums[b, joined, f])
+        grow_cluster(visit, centroids, r, chosen, f, far[k, f], sums[b, joined, f])
 
 
 @kernel

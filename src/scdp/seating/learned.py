@@ -66,10 +66,21 @@ class Member(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Pairs of clusters that were held out: the probability of being together, and whether they are."""
+    """Pairs of clusters that were held out: the probability of being together, and whether they are.
+
+    `missed` counts pairs that are together and were never compared, `n_items` the items that were tried.
+    """
 
     probability: Floats
     together: NDArray[np.bool_]
+    missed: int = 0
+    n_items: int = 0
+
+    @property
+    def loss(self) -> float:
+        """Squared errors of the probabilities of all pairs, per item; what is not compared has probability 0."""
+        wrong = float(((self.probability - self.together) ** 2).sum()) + self.missed
+        return wrong / max(self.n_items, 1)
 
 
 def judged(pairs: Pairs, trees: Trees | None) -> Pairs:
@@ -173,7 +184,8 @@ def train(
 
     members = in_parallel(learned, range(len(parts)), n_jobs)
     tried = [(pairs, clusters) for _, pairs, clusters in prepared[:N_TRIALS]]
-    trial = held_out_trial(tried, knots, choices, rng)
+    # A stream of its own: two ways to see the same items are tried on the same halves.
+    trial = held_out_trial(tried, knots, choices, np.random.default_rng([seed, 3]))
     return LearnedRestaurant(knots, tuple(members), choices.n_again), trial
 
 
@@ -203,7 +215,8 @@ def held_out_trial(
     lessons: Sequence[tuple[Pairs, Integers]], knots: Knots, choices: Choices, rng: np.random.Generator
 ) -> Trial:
     """Each lesson's clusters in two halves: learned from one, tried on the other, which nothing has seen."""
-    probability, together = [], []
+    probability, together = [np.zeros(0)], [np.zeros(0, dtype=bool)]
+    missed = n_items = 0
     for pairs, cluster in lessons:
         order = rng.permutation(cluster.max() + 1)
         for half in (order[::2], order[1::2]):
@@ -219,11 +232,13 @@ def held_out_trial(
             for _ in range(TRIAL_DRAWS):
                 drawn = seat_all(tried.neighbours, score, parameters.weights, nobody, choices.n_again, rng)
                 met += drawn[tried.left] == drawn[tried.right]
+            truth = cluster[unseen][tried.left] == cluster[unseen][tried.right]
             probability.append(met / TRIAL_DRAWS)
-            together.append(cluster[unseen][tried.left] == cluster[unseen][tried.right])
-    if not probability:
-        return Trial(np.zeros(0), np.zeros(0, dtype=bool))
-    return Trial(np.concatenate(probability), np.concatenate(together))
+            together.append(truth)
+            sizes = np.bincount(cluster[unseen])
+            missed += int((sizes * (sizes - 1) // 2).sum() - truth.sum())
+            n_items += tried.n_items
+    return Trial(np.concatenate(probability), np.concatenate(together), missed, n_items)
 
 
 def with_trees(cluster: Integers, group: Integers, n_features: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.distances.storage import safe_unit
 from scdp.seating.pairs import Integers, Pairs
 
 Floats = NDArray[np.float64]
@@ -139,5 +140,6 @@ def units(scale: Floats) -> Floats:
     Blowing up pixels that hardly ever change hides the picture; incomes and ages have no common unit.
     """
     if scale.max() <= SAME_SIZE * np.median(scale):
-        return np.full(len(scale), np.sqrt(np.mean(scale**2)))
+        unit = safe_unit(scale.max())
+        return np.full(len(scale), unit * np.sqrt(np.mean((scale / unit) ** 2)))
     return scale

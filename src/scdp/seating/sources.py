@@ -8,8 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.distances import Distances
+from scdp.errors import InputError
 from scdp.seating.neighbourhood import VectorView
 from scdp.seating.pairs import Integers, Pairs
+
+# Pairs are kept in single precision, whose squares must stay finite.
+LARGEST_UNIT = 1e15
 
 
 def pairs_of(distances: Distances) -> Pairs:
@@ -20,6 +24,12 @@ def pairs_of(distances: Distances) -> Pairs:
     for row in range(layout.n_records):
         entries, others = layout.row(row)
         left[entries], right[entries] = row, others
+    if ((distances.scales > LARGEST_UNIT) | (distances.scales < 1 / LARGEST_UNIT)).any():
+        low, high = float(distances.scales.min()), float(distances.scales.max())
+        raise InputError(
+            f"distances of {low:.0e} to {high:.0e} are beyond what this model can hold; give them in a unit in which "
+            f"they are between {1 / LARGEST_UNIT:.0e} and {LARGEST_UNIT:.0e}"
+        )
     features = np.asarray(distances.values, dtype=np.float32) * np.asarray(distances.scales, dtype=np.float32)
     return Pairs(layout.n_records, left, right, features)
 

@@ -96,12 +96,15 @@ def fit_trees(
     from threadpoolctl import threadpool_limits
 
     chosen, weight = sampled(together, rng)
+    seen = features[chosen]
+    # Scikit-learn fails on a feature that is missing everywhere; of a constant one the trees never ask.
+    seen[:, np.isnan(seen).all(axis=0)] = 0.0
     model = HistGradientBoostingClassifier(
         max_iter=n_rounds, early_stopping=False, random_state=int(rng.integers(2**31))
     )
     # Threads of several fits at once would only wait for each other.
     with threadpool_limits(limits=1):
-        model.fit(features[chosen], together[chosen], sample_weight=weight)
+        model.fit(seen, together[chosen], sample_weight=weight)
     return _as_arrays(model)
 
 

@@ -10,20 +10,23 @@ from typing import Any
 
 from scdp.compare import Comparison, ComparisonError, make_comparison
 from scdp.errors import InputError
+from scdp.reading import read_bytes
 from scdp.specs.spec import Spec
 
 SPEC_KEYS = ("entity", "id", "group", "field")
+LARGEST_FILE = 1 << 20
+MOST_FIELDS = 500
+# The reader of TOML takes time in the square of the parts of a dotted key.
+MOST_DOTS = 100
 FIELD_KEYS = ("kind", "column", "of", "clean", "scale", "separator", "threshold", "name")
 
 
 def read_spec(path: str | Path) -> Spec:
     """The spec in a TOML file."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_bytes(Path(path), LARGEST_FILE).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}; save it as UTF-8") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     return read_spec_text(text, str(path))
 
 
@@ -47,6 +50,9 @@ class _SpecFile:
 
     def __init__(self, text: str, source: str) -> None:
         self.lines, self.source = text.splitlines(), source
+        crowded = next((n for n, line in enumerate(self.lines, start=1) if line.count(".") > MOST_DOTS), None)
+        if crowded is not None:
+            raise InputError(f"{source}, line {crowded}: has more than {MOST_DOTS} dots; no spec needs them")
         try:
             self.content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -54,6 +60,9 @@ class _SpecFile:
             line = int(found.group(1)) if found else len(self.lines)
             reason = str(error).split(" (at ")[0]
             raise InputError(f"{source}, line {line}: not valid TOML ({reason})") from error
+        except (ValueError, RecursionError) as error:
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise InputError(f"{source}: not valid TOML ({reason}); mend that place") from error
 
     def read(self) -> Spec:
         self._check_keys(self.content, SPEC_KEYS, None)
@@ -72,6 +81,10 @@ class _SpecFile:
         tables = self.content.get("field", [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise self._error("field must be a list of tables, each under [[field]]", "field", None)
+        if len(tables) > MOST_FIELDS:
+            raise InputError(
+                f"{self.source}: has {len(tables):,} fields, more than {MOST_FIELDS}; leave some out"
+            )
         return tables
 
     def _field(self, table: dict[str, Any], index: int) -> Comparison:

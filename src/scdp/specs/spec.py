@@ -11,6 +11,8 @@ from scdp.errors import InputError
 from scdp.records import Records, unique_ids
 from scdp.specs.proposals import proposed_comparisons
 
+MOST_PROPOSED = 200
+
 
 @dataclass(frozen=True, init=False)
 class Spec:
@@ -85,7 +87,13 @@ def propose(records: Records, entity: str, id: str | None = None, group: str | N
     for column in filter(None, (entity, id, group)):
         records[column]
     used = {name for name in (entity, id, group) if name is not None}
-    fields = proposed_comparisons(records, [name for name in records.names if name not in used])
+    others = [name for name in records.names if name not in used]
+    if len(others) > MOST_PROPOSED:
+        raise InputError(
+            f"{records.source}: has {len(others):,} columns to compare, and comparisons are proposed for at most "
+            f"{MOST_PROPOSED}; name the fields in a spec"
+        )
+    fields = proposed_comparisons(records, others)
     if not fields:
         raise InputError(f"{records.source}: no column is left to compare; name the fields in the spec")
     return Spec(entity, fields, id, group)

@@ -1,0 +1,92 @@
+"""`--checkpoint` and `--resume` of commands that sample: a folder beside the output while they run, gone at success."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scdp.cli.terminal import sentence, tell
+from scdp.errors import InputError
+
+PARTS = ("fit", "predict")
+
+
+def checkpoint_options(output: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options, for a command whose output is called so."""
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            click.option("--resume", is_flag=True, help="Go on with a run that was interrupted or killed."),
+            click.option(
+                "--checkpoint-seconds", "seconds", type=click.FloatRange(min=0), default=30.0, metavar="S",
+                show_default=True, help="Time between checkpoints.",
+            ),
+            click.option(
+                "--checkpoint", type=click.Path(path_type=Path), metavar="DIR",
+                help=f"Folder of what --resume needs.  [default: {output}.checkpoint]",
+            ),
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return with_options
+
+
+@contextmanager
+def checkpoint_folder(given: Path | None, output: Path, resume: bool, samples: bool) -> Iterator[Path]:
+    """The folder, this process's own while the block runs; what it holds is removed when the block ends well.
+
+    `samples` is whether the model has chains: what it learns otherwise takes minutes and starts again.
+    """
+    from scdp.files import FolderLock
+
+    folder = given or output.absolute().with_name(f"{output.absolute().name}.checkpoint")
+    shown = given or output.with_name(f"{output.absolute().name}.checkpoint")
+    try:
+        with FolderLock(folder, "--checkpoint"):
+            if not resume:
+                _refuse_used(folder, shown)
+            yield folder
+            _discard(folder)
+    except KeyboardInterrupt:
+        tell(sentence(f"scdp: {_how_to_go_on(folder, shown, samples)}"), error=True)
+        raise
+    finally:
+        _remove_if_empty(folder)
+
+
+def _refuse_used(folder: Path, shown: Path) -> None:
+    if _holds_any(folder):
+        raise InputError(
+            f"{shown}: holds the checkpoint of an earlier run; "
+            "go on with it by the same command and --resume, or remove that folder to start again"
+        )
+
+
+def _holds_any(folder: Path) -> bool:
+    return any(any((folder / part).glob("chain*.npz")) for part in PARTS)
+
+
+def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
+    if _holds_any(folder):
+        return f"{shown} keeps what was sampled; go on with the same command and --resume"
+    if samples:
+        return "nothing was sampled yet; the same command starts again"
+    return "this model keeps no checkpoint; the same command starts again, and ends the same by its seed"
+
+
+def _discard(folder: Path) -> None:
+    from scdp.sampler.checkpoints import discard
+
+    for part in PARTS:
+        discard(folder / part)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    for place in (*(folder / part for part in PARTS), folder):
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()

@@ -1,0 +1,181 @@
+"""Commands that are killed at random moments and started again until they end; what they leave must be what one
+uninterrupted run leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from product_cases import SPEC, citations, rows_of, write_csv
+
+TIMEOUT = 240
+SECONDS = "0.02"
+TIMES = ("seconds", "sweep_seconds")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that writes to `out`; `kept` lists what it has left there for --resume."""
+
+    name: str
+    command: Callable[[Path], list[str]]
+    kept: Callable[[Path], list[Path]]
+    outcome: Callable[[Path], dict]
+
+
+@dataclass
+class Tally:
+    kills: int = 0
+    runs: int = 0
+    same: int = 0
+    with_checkpoint: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def prepare(folder: Path, sweeps: int) -> list[Job]:
+    """Files of records, of which a third have no entity, a model, and the three commands."""
+    train, test = citations(160)
+    rows = rows_of(train)
+    for row in rows[::3]:
+        row["entity"] = ""
+    write_csv(folder / "train.csv", rows)
+    write_csv(folder / "test.csv", rows_of(test))
+    (folder / "spec.toml").write_text(SPEC, encoding="utf-8")
+    sampling = ["--checkpoint-seconds", SECONDS]
+    learn = [*map(str, ("fit", folder / "train.csv", "--spec", folder / "spec.toml", "--model", "scdp1"))]
+    learn += ["--chains", "2", "--sweeps", str(sweeps)]
+    finish(start([*learn, "--out", str(folder / "model")]))
+    group = ["cluster", str(folder / "model"), str(folder / "test.csv")]
+    papers = ["reproduce", "digits", "--systems", "coarse,fine,cdp,scdp1", "--chains", "2", "--sweeps", "6"]
+    return [
+        Job("fit", lambda out: [*learn, *sampling, "--out", str(out / "model")], checkpoints, model_of),
+        Job(
+            "cluster",
+            lambda out: [*group, *sampling, "--out", str(out / "c.csv"), "--draws", str(out / "draws")],
+            checkpoints,
+            clusters_of,
+        ),
+        Job("reproduce", lambda out: [*papers, "--out", str(out / "results")], parts, results_of),
+    ]
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "SCDP_OFFLINE": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "scdp.cli", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    errors = process.communicate(timeout=TIMEOUT)[1]
+    assert process.returncode == 0, errors
+
+
+def uninterrupted(job: Job, folder: Path) -> tuple[dict, float, float]:
+    """What the command leaves, its length, and how much of that comes after the first checkpoint or part."""
+    folder.mkdir()
+    begin = time.monotonic()
+    first = None
+    with start([*job.command(folder)]) as process:
+        while process.poll() is None:
+            if first is None and job.kept(folder):
+                first = time.monotonic()
+            time.sleep(0.005)
+        assert process.returncode == 0, process.stderr.read()
+    end = time.monotonic()
+    return job.outcome(folder), end - begin, end - (first or end)
+
+
+def kill_often(job: Job, n_kills: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
+    """Runs from nothing to the end, each with as many kills as it meets, until there were `n_kills`."""
+    expected, whole, busy = uninterrupted(job, folder / f"{job.name}-whole")
+    goal = tally.kills + n_kills
+    while tally.kills < goal:
+        tally.runs += 1
+        out = folder / f"{job.name}-{tally.runs}"
+        out.mkdir()
+        while not _ended(job, out, rng, whole, busy, tally, spared=tally.kills >= goal):
+            pass
+        found = job.outcome(out)
+        if found == expected:
+            tally.same += 1
+        else:
+            names = [name for name in expected if found.get(name) != expected[name]]
+            tally.problems.append(f"{out.name}: {', '.join(names)} differ")
+
+
+def _ended(
+    job: Job, out: Path, rng: np.random.Generator, whole: float, busy: float, tally: Tally, spared: bool
+) -> bool:
+    """Start or go on, and kill at a random moment; whether the command came to its end before that."""
+    # Most moments fall into the work itself, the others anywhere from the first import on.
+    in_work = rng.random() < 0.7
+    known = _written(job, out)
+    with start([*job.command(out), "--resume"]) as process:
+        deadline = time.monotonic() + (TIMEOUT if spared else rng.uniform(0.1, 1.0) * whole)
+        if in_work and not spared:
+            while process.poll() is None and _written(job, out) == known:
+                time.sleep(0.002)
+            deadline = time.monotonic() + rng.uniform(0.0, 0.8) * busy
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+        errors = process.communicate()[1]
+    if process.returncode == -signal.SIGKILL:
+        tally.kills += 1
+        tally.with_checkpoint += bool(job.kept(out))
+        return False
+    assert process.returncode == 0, errors
+    return True
+
+
+def _written(job: Job, out: Path) -> set[tuple[str, int]]:
+    found = set()
+    for path in job.kept(out):
+        with suppress(FileNotFoundError):
+            found.add((path.name, path.stat().st_mtime_ns))
+    return found
+
+
+def checkpoints(out: Path) -> list[Path]:
+    return list(out.glob("*.checkpoint/*/chain*.npz"))
+
+
+def parts(out: Path) -> list[Path]:
+    return list(out.glob("results/parts/*.part.json"))
+
+
+def arrays_of(path: Path) -> dict[str, bytes]:
+    with np.load(path) as archive:
+        return {f"{path.name}:{name}": archive[name].tobytes() for name in archive.files}
+
+
+def model_of(out: Path) -> dict:
+    assert not list(out.glob("*.checkpoint"))
+    return arrays_of(out / "model" / "arrays.npz") | arrays_of(out / "model" / "posterior.npz")
+
+
+def clusters_of(out: Path) -> dict:
+    assert not list(out.glob("*.checkpoint"))
+    texts = {name: (out / name).read_bytes() for name in ("c.csv", "c.uncertain.csv")}
+    return texts | arrays_of(out / "draws" / "posterior.npz")
+
+
+def results_of(out: Path) -> dict:
+    rows = json.loads((out / "results" / "results.json").read_text(encoding="utf-8"))
+    return {row["system"]: {k: v for k, v in row.items() if k not in TIMES} for row in rows}

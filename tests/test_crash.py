@@ -1,0 +1,19 @@
+"""SIGKILL at random moments: what is left at the end is what an uninterrupted run leaves (`make crash` for 200)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crash_cases import Tally, kill_often, prepare
+
+KILLS = {"fit": 5, "cluster": 3, "reproduce": 2}
+
+
+def test_ten_kills_change_nothing(tmp_path):
+    tally = Tally()
+    for job in prepare(tmp_path, sweeps=400):
+        kill_often(job, KILLS[job.name], tmp_path, np.random.default_rng(11), tally)
+    assert tally.kills == 10
+    assert tally.same == tally.runs, tally.problems
+    # Some kills have to fall after a checkpoint, or nothing was tested.
+    assert tally.with_checkpoint >= 2

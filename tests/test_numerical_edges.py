@@ -1,0 +1,203 @@
+"""Numbers at the edges of floating point, and data with nothing in it: a right or a clearly refused result, no NaN."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scdp import SCDP, compare
+from scdp.compare.comparison import learned_scale
+from scdp.distances.storage import safe_unit
+from scdp.errors import InputError
+from scdp.metrics import rand_index
+from scdp.posterior.diagnostics import ConvergenceWarning
+
+MODELS = {
+    "scdp1": {"model": "scdp1", "n_chains": 2, "n_sweeps": 40},
+    "flagship": {"model": "flagship"},
+}
+SEED = 0
+
+
+def three_groups(scale: float = 1.0, n: int = 10) -> tuple[Any, Any]:
+    """Three groups far apart, in two features."""
+    rng = np.random.default_rng(SEED)
+    centres = np.repeat([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]], n, axis=0)
+    return (centres + 0.3 * rng.standard_normal(centres.shape)) * scale, np.repeat([0, 1, 2], n)
+
+
+def fitted(name: str, rows: Any, clusters: Any, **settings: Any) -> tuple[SCDP, list[str]]:
+    """A model, and the warnings that came with it beside those on convergence."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SCDP(random_state=SEED, **(MODELS[name] | settings)).fit(rows, clusters)
+    return model, [str(each.message) for each in caught if not issubclass(each.category, ConvergenceWarning)]
+
+
+def check_sound(model: SCDP, rows: Any) -> None:
+    """Labels for all rows, and no number in draws, traces or probabilities that is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels, posterior = model.predict_with_posterior(rows)
+    assert labels.shape == (len(rows),)
+    assert labels.min() >= 0
+    for each in (posterior, model.posterior_):
+        if each is None:
+            continue
+        assert all(np.isfinite(values).all() for values in each.traces.values())
+        together = each.co_clustering_matrix()
+        assert np.isfinite(together).all()
+        assert ((together >= 0) & (together <= 1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
+def test_the_unit_of_the_data_does_not_matter(name, scale):
+    plain, clusters = three_groups()
+    model, said = fitted(name, plain * scale, clusters)
+    assert not said
+    check_sound(model, plain * scale)
+    usual = fitted(name, plain, clusters)[0]
+    assert rand_index(model.predict(plain * scale), usual.predict(plain)) == 1.0
+
+
+COMMON_UNIT = (
+    "of two features, the flagship takes the median of their spreads, which is their mean, for a common unit"
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["scdp1", pytest.param("flagship", marks=pytest.mark.xfail(reason=COMMON_UNIT, strict=True))]
+)
+def test_scales_from_one_end_to_the_other_in_one_table(name):
+    rows, clusters = three_groups()
+    mixed = rows * np.array([1e-300, 1e300])
+    model, said = fitted(name, mixed, clusters)
+    assert not said
+    check_sound(model, mixed)
+    assert len(np.unique(model.predict(mixed))) == 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("value", [0.0, 0.1, 7.0, 1e300, -1e-300])
+def test_a_constant_feature_says_nothing(name, value):
+    rows, clusters = three_groups()
+    wider = np.column_stack([rows, np.full(len(rows), value)])
+    model, said = fitted(name, wider, clusters)
+    assert len(said) <= 1
+    check_sound(model, wider)
+    assert len(np.unique(model.predict(wider))) == 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_records_that_are_all_the_same(name):
+    _, clusters = three_groups()
+    same = np.full((len(clusters), 2), 3.0)
+    model, said = fitted(name, same, clusters)
+    assert len(said) <= 2
+    check_sound(model, same)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_record_to_cluster(name):
+    rows, clusters = three_groups()
+    model = fitted(name, rows, clusters)[0]
+    check_sound(model, rows[:1])
+    assert len(model.predict(rows[:1])) == 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_record_to_learn_from(name):
+    try:
+        model, said = fitted(name, [[1.0, 2.0]], [0])
+    except (InputError, ValueError) as error:
+        refusal = str(error)
+    else:
+        assert len(said) <= 2
+        check_sound(model, np.array([[1.0, 2.0], [3.0, 4.0]]))
+        return
+    assert "\n" not in refusal
+    assert refusal
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("n_pairs", [0, 1, 2])
+def test_as_many_clusters_as_records(name, n_pairs):
+    """K near n: all clusters of one record, but for a few of two."""
+    rng = np.random.default_rng(SEED)
+    rows = rng.standard_normal((24, 2)) * 20
+    clusters = np.arange(24)
+    for k in range(n_pairs):
+        rows[2 * k + 1], clusters[2 * k + 1] = rows[2 * k] + 0.01, clusters[2 * k]
+    try:
+        model, said = fitted(name, rows, clusters)
+    except InputError as error:
+        refusal = str(error)
+    else:
+        assert len(said) <= 2
+        check_sound(model, rows)
+        return
+    assert n_pairs == 0
+    assert refusal
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(name, value):
+    rows, clusters = three_groups()
+    rows[4, 1] = value
+    with pytest.raises(ValueError, match=r"infinity|not finite|infinite"):
+        fitted(name, rows, clusters)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_number_far_beyond_the_others(name):
+    rows, clusters = three_groups()
+    rows[0, 0] = 1e300
+    try:
+        model, said = fitted(name, rows, clusters)
+    except InputError as error:
+        refusal = str(error)
+    else:
+        assert len(said) <= 2
+        check_sound(model, rows)
+        return
+    assert refusal
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+def test_distances_at_the_edges(name, factor):
+    rows, clusters = three_groups(n=6)
+    apart = np.abs(rows[:, None] - rows[None]) * factor
+    try:
+        model, said = fitted(name, apart, clusters, metric="precomputed")
+    except InputError as error:
+        refusal = str(error)
+    else:
+        assert len(said) <= 2
+        for values in model.posterior_.traces.values() if model.posterior_ is not None else ():
+            assert np.isfinite(values).all()
+        return
+    assert refusal
+
+
+@pytest.mark.parametrize("largest", [1e-300, 1.0, 1e300])
+def test_units_are_powers_of_two(largest):
+    unit = safe_unit(largest)
+    assert 1 <= largest / unit < 2
+    assert np.frexp(unit)[0] == 0.5
+    assert safe_unit(0.0) > 0
+
+
+def test_distances_of_numbers_are_finite_whatever_the_scale():
+    numbers = ["1e308", "-1e308", "1e-308", "0", "5", "1e300"]
+    for scale in (5e-324, 1.0, 1e308):
+        found = compare.absolute("x", scale=scale).block(numbers)
+        assert np.isfinite(found).all()
+        assert (np.diag(found) == 0).all()
+    assert np.isfinite(learned_scale(np.array([1e308, -1e308, 0.0])))
