@@ -110,8 +110,8 @@ def compile_kernels(train: Labelled, test: Labelled) -> None:
     """Make every kernel ready on a few rows, so that times below are those of the work itself."""
     import numpy as np
 
-    few = np.arange(30)
-    fit_model(train.take(few), test.take(few), verbose=0)
+    some = [part.take(np.arange(len(part)) < 30) for part in (train, test)]
+    fit_model(some[0], some[1], verbose=0)
 
 
 def run_model(train: Labelled, test: Labelled) -> tuple[Integers, Floats, Posterior, float]:

@@ -139,7 +139,8 @@ def units(scale: Floats) -> Floats:
 
     Blowing up pixels that hardly ever change hides the picture; incomes and ages have no common unit.
     """
-    if scale.max() <= SAME_SIZE * np.median(scale):
+    # Not the smallest: of many pixels a few hardly ever change.
+    if scale.max() <= SAME_SIZE * np.quantile(scale, 0.25, method="lower"):
         unit = safe_unit(scale.max())
         return np.full(len(scale), unit * np.sqrt(np.mean((scale / unit) ** 2)))
     return scale
