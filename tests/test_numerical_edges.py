@@ -65,7 +65,6 @@ def test_the_unit_of_the_data_does_not_matter(name, scale):
     assert rand_index(model.predict(plain * scale), usual.predict(plain)) == 1.0
 
 
-
 @pytest.mark.parametrize("name", MODELS)
 def test_scales_from_one_end_to_the_other_in_one_table(name):
     rows, clusters = three_groups()

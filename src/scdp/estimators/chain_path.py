@@ -76,6 +76,8 @@ class ChainPath:
     bar: Bar
     bars: Bars
 
+    takes_candidates = False
+
     def check(self, on_distances: bool) -> None:
         one_of("scheme", self.scheme, ("collapsed", "paper"))
         one_of("conditioning", self.conditioning, tuple(READINGS))

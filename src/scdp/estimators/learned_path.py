@@ -29,6 +29,8 @@ class LearnedPath:
     n_jobs: int | None
     bar: Bar
 
+    takes_candidates = True
+
     def check(self, on_distances: bool) -> None:
         at_least_one(self, "n_chains", "n_draws", "n_types")
 

@@ -30,7 +30,13 @@ Kept = TypeVar("Kept", bound=Fitted)
 
 
 class Path(Protocol[Kept]):
-    """One way to fit and to predict; `Kept` is what it keeps of its training."""
+    """One way to fit and to predict; `Kept` is what it keeps of its training.
+
+    `takes_candidates` tells that it can do with pairs worth comparing in place of all pairs of records.
+    """
+
+    @property
+    def takes_candidates(self) -> bool: ...
 
     def check(self, on_distances: bool) -> None:
         """Refuse settings that make no sense."""

@@ -148,14 +148,13 @@ class SCDP(ClusterMixin, BaseEstimator):
         known = check_known(y, len(X))
         documents = check_documents(groups, X, self.spec)
         self._check_parameters()
+        path = self._path()
+        settings = self.spec, self.metric, self.standardize
         with self._bar("comparing") as progress:
-            rows = rows_of(
-                X, documents, self.spec, self.metric, self.standardize, progress, self.model == "flagship"
-            )
+            rows = rows_of(X, documents, *settings, progress, path.takes_candidates)
         self.n_features_in_ = rows.n_features
         names = feature_names(rows, getattr(self, "feature_names_in_", None))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        path = self._path()
         self.posterior_, fitted = path.fit(rows, known, documents, names, seed)
         self.labels_ = labels_from(self._estimate(self.posterior_), known)
         self.fitted_: Fitted = fitted.with_labels(self.labels_)
