@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -390,13 +391,18 @@ def test_ctrl_c_says_how_to_go_on_and_resume_does(records, tmp_path, monkeypatch
 def test_a_real_ctrl_c_stops_between_sweeps_and_keeps_them(records, tmp_path):
     command = [sys.executable, "-m", "scdp.cli", "fit", str(records), "--model", "scdp1", "--chains", "2"]
     command += ["--sweeps", "1000000", "--checkpoint-seconds", "0.1", "--out", str(tmp_path / "model")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 120
-        while not list(tmp_path.glob("model.checkpoint/fit/chain*.npz")) and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=60)[1]
+    # A job in the background has its interrupts ignored, and so would the command.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not list(tmp_path.glob("model.checkpoint/fit/chain*.npz")) and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            errors = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
     assert process.returncode == 130, errors
     assert "keeps what was sampled; go on with the same command and --resume" in errors
     assert "Traceback" not in errors
