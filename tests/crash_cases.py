@@ -102,6 +102,8 @@ def uninterrupted(job: Job, folder: Path) -> tuple[dict, float, float]:
 
 def kill_often(job: Job, n_kills: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
     """Runs from nothing to the end, each with as many kills as it meets, until there were `n_kills`."""
+    # A first run compiles what is not compiled yet; code that another process compiled can differ in the last digit.
+    uninterrupted(job, folder / f"{job.name}-first")
     expected, whole, busy = uninterrupted(job, folder / f"{job.name}-whole")
     goal = tally.kills + n_kills
     while tally.kills < goal:
