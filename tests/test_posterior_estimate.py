@@ -7,7 +7,7 @@ import pytest
 
 from scdp.errors import InputError
 from scdp.posterior import Posterior, canonical_labels
-from scdp.posterior.search import expected_loss, minimise_expected_loss
+from scdp.posterior.search import expected_loss, minimise_expected_loss, search_partition
 
 LOSSES = ["vi", "binder"]
 
@@ -59,15 +59,16 @@ def respects(candidates, fixed):
     return ((chosen[:, :, None] == chosen[:, None, :]) == same).all(axis=(1, 2))
 
 
+@pytest.mark.parametrize("minimise", [minimise_expected_loss, search_partition])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n", range(1, 10))
-def test_free_search_attains_the_minimum_over_all_partitions(loss, n):
+def test_free_search_attains_the_minimum_over_all_partitions(loss, n, minimise):
     assert len(PARTITIONS[9]) == 21147
     rng = np.random.default_rng(100 + n)
     for _ in range(30):
         draws = random_posterior(rng, n)
         losses = plain_losses(PARTITIONS[n], draws, loss)
-        found = minimise_expected_loss(draws, loss=loss)
+        found = minimise(draws, loss=loss)
         attained = plain_losses(found[None], draws, loss)[0]
         assert attained == pytest.approx(losses.min(), abs=1e-10)
         assert expected_loss(found, draws, loss) == pytest.approx(attained, abs=1e-12)
@@ -91,8 +92,9 @@ def test_known_items_keep_their_grouping_at_the_minimum(loss, shared):
         assert attained == pytest.approx(plain_losses(allowed, raw[0], loss).min(), abs=1e-10)
 
 
+@pytest.mark.parametrize(("minimise", "allowed"), [(minimise_expected_loss, 0), (search_partition, 1)])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_fixed_items_that_no_draw_agrees_with_are_still_obeyed(loss):
+def test_fixed_items_that_no_draw_agrees_with_are_still_obeyed(loss, minimise, allowed):
     # Such constraints make the surface rugged: the search may miss the minimum once in a hundred.
     rng = np.random.default_rng(8)
     misses = 0
@@ -100,11 +102,11 @@ def test_fixed_items_that_no_draw_agrees_with_are_still_obeyed(loss):
         n = int(rng.integers(2, 10))
         draws = random_posterior(rng, n)
         fixed = np.where(rng.random(n) < 0.4, rng.integers(0, 3, n), -1).astype(np.int32)
-        found = minimise_expected_loss(draws, loss=loss, fixed=fixed)
+        found = minimise(draws, loss=loss, fixed=fixed)
         assert respects(found[None], fixed)[0]
         least = plain_losses(PARTITIONS[n][respects(PARTITIONS[n], fixed)], draws, loss).min()
         misses += plain_losses(found[None], draws, loss)[0] > least + 1e-10
-    assert misses <= 1
+    assert misses <= allowed
 
 
 @pytest.mark.parametrize("loss", LOSSES)

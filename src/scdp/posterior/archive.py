@@ -63,7 +63,10 @@ def _arrays(posterior: Posterior) -> dict[str, Any]:
         "n_hidden_clusters": stored.n_hidden_clusters,
     }
     if posterior.names is not None:
-        arrays["names"] = posterior.names
+        # Objects could only be saved by pickling them.
+        arrays["names"] = (
+            posterior.names.astype(str) if posterior.names.dtype.kind == "O" else posterior.names
+        )
     arrays.update({f"{WORDS}{chain}": words for chain, words in enumerate(stored.words)})
     arrays.update({f"{TRACE}{name}": values for name, values in posterior.traces.items()})
     return arrays

@@ -47,18 +47,18 @@ def canonical_labels(ids: ArrayLike) -> Labels:
     return out
 
 
-def as_integers(ids: ArrayLike) -> NDArray[np.int64]:
+def as_integers(ids: ArrayLike) -> NDArray[Any]:
     """A contiguous vector of cluster ids, refused unless its numbers are whole."""
     array = np.asarray(ids)
     if array.ndim != 1:
         raise InputError(f"cluster labels must be one list of integers, not an array of shape {array.shape}")
-    whole = array.astype(np.int64) if array.dtype.kind in "iub" or len(array) == 0 else None
-    if whole is None:
+    if array.dtype.kind not in "iub" and len(array):
         raise InputError(f"cluster labels must be integers, not {array.dtype}: number the clusters first")
-    return np.ascontiguousarray(whole)
+    # Labels of 32 bits are taken as they are: a copy of each draw of a million items would be for nothing.
+    return np.ascontiguousarray(array, dtype=np.int32 if array.dtype == np.int32 else np.int64)
 
 
-def dense_ids(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], int, int]:
+def dense_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
     """Ids, the smallest of them and their span; renumbered when the span is too wide for a scratch table."""
     if len(ids) == 0:
         return ids, 0, 0

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scdp.compile import kernel
 from scdp.errors import InputError
 from scdp.posterior.canonical import Labels
+from scdp.posterior.components import grouped
 
 Loss = Literal["vi", "binder"]
 Floats = NDArray[np.float64]
@@ -43,9 +44,7 @@ class Partition:
     @classmethod
     def of(cls, labels: Labels, weights: Counts | None = None) -> Partition:
         """From canonical labels; an item of weight w stands for w items that are always together."""
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(labels))]).astype(np.int64)
-        ones = np.ones(len(labels), np.int64) if weights is None else weights
-        return cls(np.argsort(labels, kind="stable").astype(np.int64), bounds, ones)
+        return cls(*grouped(labels), np.ones(len(labels), np.int64) if weights is None else weights)
 
     def distances(self, draws: NDArray[np.int32], terms: Floats) -> Floats:
         """The loss against each draw, whose labels are (draw, item)."""
@@ -57,7 +56,9 @@ class Partition:
     def add_memberships(self, draws: NDArray[np.int32], out: Floats) -> None:
         """Add to `out`, for each item, the sum over draws of the share of its cluster it is with."""
         scratch = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
-        sum_memberships(draws, self.order, self.bounds, scratch, out)
+        add_alone(draws, self.order, self.bounds, scratch, out)
+        # Item by item in memory, as members of a cluster are far apart within a draw.
+        add_shares(np.ascontiguousarray(draws.T), self.order, self.bounds, scratch, out)
 
 
 @kernel
@@ -100,29 +101,33 @@ def measure_distances(
 
 
 @kernel
-def sum_memberships(
-    draws: NDArray[np.int32], order: Counts, bounds: Counts, counts: Counts, out: Floats
-) -> None:
-    """Add, for each draw, the share of its cluster's others an item is with; alone, whether it is alone."""
+def add_alone(draws: NDArray[np.int32], order: Counts, bounds: Counts, counts: Counts, out: Floats) -> None:
+    """Add, for each item that has a cluster of its own, the draws in which it is alone; `counts` is scratch."""
     for draw in range(draws.shape[0]):
         row = draws[draw]
-        for place in range(len(order)):
-            counts[row[place]] += 1
+        for label in row:
+            counts[label] += 1
         for cluster in range(len(bounds) - 1):
             if bounds[cluster + 1] - bounds[cluster] == 1:
                 item = order[bounds[cluster]]
                 out[item] += counts[row[item]] == 1
         counts[:] = 0
-        for cluster in range(len(bounds) - 1):
-            members = order[bounds[cluster] : bounds[cluster + 1]]
-            if len(members) == 1:
-                continue
+
+
+@kernel
+def add_shares(labels: NDArray[np.int32], order: Counts, bounds: Counts, counts: Counts, out: Floats) -> None:
+    """Add, for each item of a larger cluster, the share of its others that it is with, over labels (item, draw)."""
+    for cluster in range(len(bounds) - 1):
+        members = order[bounds[cluster] : bounds[cluster + 1]]
+        if len(members) == 1:
+            continue
+        for draw in range(labels.shape[1]):
             for item in members:
-                counts[row[item]] += 1
+                counts[labels[item, draw]] += 1
             for item in members:
-                out[item] += (counts[row[item]] - 1) / (len(members) - 1)
+                out[item] += (counts[labels[item, draw]] - 1) / (len(members) - 1)
             for item in members:
-                counts[row[item]] = 0
+                counts[labels[item, draw]] = 0
 
 
 @kernel

@@ -82,8 +82,9 @@ class StoredDraws:
     @cached_property
     def widths(self) -> NDArray[np.uint8]:
         """Bits a code takes in each draw (chain, draw)."""
-        bits = np.array([bits_for(count) for count in range(int(self.n_codes.max()) + 1)], np.uint8)
-        return bits[self.n_codes]
+        counts, places = np.unique(self.n_codes, return_inverse=True)
+        bits = np.array([bits_for(count) for count in counts.tolist()], np.uint8)
+        return bits[places].reshape(self.n_codes.shape)
 
     @property
     def nbytes(self) -> int:
@@ -157,6 +158,8 @@ class StoredDraws:
                 raise ValueError("codes out of range")
 
     def _expand(self, codes: Codes) -> Codes:
+        if self.n_known_clusters == 0:
+            return codes  # numbered by appearance already, and of all items
         labels = np.empty((len(codes), self.n_items), np.int32)
         offset = 0 if self.shared else self.n_known_clusters
         numbers = np.full(int(self.n_clusters.max()), -1, np.int32)

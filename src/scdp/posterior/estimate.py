@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from scdp.posterior.canonical import Labels, canonical_labels
 from scdp.posterior.contingency import Loss
-from scdp.posterior.draws import Codes, StoredDraws, expand_codes
+from scdp.posterior.draws import Codes, StoredDraws
 from scdp.posterior.search import RandomState, minimise_expected_loss
 
-# The search takes 24 bytes a label, so this keeps it below 1 GB.
-MAX_LABELS = 1 << 25
+# Labels of all draws at once: 256 MB.
+MAX_LABELS = 1 << 26
 
 
 def point_estimate(
@@ -29,7 +29,7 @@ def point_estimate(
     sizes = np.bincount(stored.known[stored.known >= 0], minlength=stored.n_known_clusters)[met]
     free = np.full(codes.shape[1], -1, np.int32)
     found = minimise_expected_loss(
-        _with_heavy_items(stored, codes, met),
+        _with_heavy_items(codes, met),
         loss=loss,
         fixed=np.concatenate([free, np.arange(len(met), dtype=np.int32)]),
         weights=np.concatenate([np.ones(len(free), np.int64), sizes.astype(np.int64)]),
@@ -43,16 +43,19 @@ def _met_clusters(stored: StoredDraws, codes: Codes) -> NDArray[np.int64]:
     """Known clusters that a hidden item ever joins; no other can lower the loss, so the search omits them."""
     if not stored.shared:
         return np.empty(0, np.int64)
-    joined = np.bincount(codes.ravel(), minlength=stored.n_known_clusters)
+    joined = np.zeros(int(stored.n_codes.max()), bool)
+    for row in codes:
+        joined[row] = True
     return np.flatnonzero(joined[: stored.n_known_clusters])
 
 
-def _with_heavy_items(stored: StoredDraws, codes: Codes, met: NDArray[np.int64]) -> Codes:
-    places = np.arange(codes.shape[1])
-    known = np.concatenate([np.full(len(places), -1), met]).astype(np.int32)
-    labels = np.empty((len(codes), len(known)), np.int32)
-    numbers = np.full(int(stored.n_codes.max()), -1, np.int32)
-    expand_codes(codes, 0, places, known, numbers, labels)
+def _with_heavy_items(codes: Codes, met: NDArray[np.int64]) -> Codes:
+    """Codes of hidden items and, in further columns, of the clusters met: a known cluster's number is its code."""
+    if len(met) == 0:
+        return codes
+    labels = np.empty((len(codes), codes.shape[1] + len(met)), np.int32)
+    labels[:, : codes.shape[1]] = codes
+    labels[:, codes.shape[1] :] = met
     return labels
 
 

@@ -103,7 +103,7 @@ class Posterior:
 
     def co_clustering_matrix(self, items: ArrayLike | None = None) -> Floats:
         """The probability of being in one cluster for each pair of `items` (all, unless given)."""
-        chosen = np.arange(self.n_items) if items is None else np.array([self._item(i) for i in _list(items)])
+        chosen = np.arange(self.n_items) if items is None else self._items(items)
         if len(chosen) > MATRIX_ITEMS:
             raise InputError(
                 f"a matrix of {len(chosen)} items is too large: ask for at most {MATRIX_ITEMS} by items=[...]"
@@ -139,7 +139,7 @@ class Posterior:
         """Canonical labels of the partition that minimises the expected loss, "vi" or "binder".
 
         Known items keep their given grouping. At most `max_draws` draws are used, evenly thinned over all
-        chains, and fewer where draws x items would pass 32 million.
+        chains, and fewer where draws x items would pass 64 million.
         """
         from scdp.posterior.estimate import point_estimate
 
@@ -172,7 +172,7 @@ class Posterior:
         """The posterior of some items alone, in the order given; of traces, that of the clusters counts these."""
         from scdp.posterior.restriction import restrict
 
-        return restrict(self, np.array([self._item(i) for i in _list(items)], np.int64))
+        return restrict(self, self._items(items))
 
     def diagnostics(self) -> list[Diagnostic]:
         """Mean, sd, R-hat, effective sizes and Monte Carlo error of scalars that no relabelling changes."""
@@ -216,6 +216,13 @@ class Posterior:
             raise InputError(f"there is no item {item}: items are numbered from 0 to {self.n_items - 1}")
         return int(item)
 
+    def _items(self, items: ArrayLike) -> NDArray[np.int64]:
+        chosen = np.asarray(items).ravel()
+        wrong = ~((chosen >= 0) & (chosen < self.n_items))
+        if wrong.any():
+            self._item(chosen[wrong][0].item())  # refuses it by name
+        return chosen.astype(np.int64)
+
     def _labels(self, labels: ArrayLike) -> Labels:
         canonical = canonical_labels(labels)
         if len(canonical) != self.n_items:
@@ -256,14 +263,13 @@ def _checked_names(names: Sequence[Any] | NDArray[Any], n_items: int) -> NDArray
     array = np.asarray(names)
     if array.shape != (n_items,):
         raise InputError(f"{len(array)} names for {n_items} items: give one name an item")
-    # Object arrays could only be saved by pickling them.
-    return array.astype(str) if array.dtype.kind == "O" else array
+    if array.dtype.kind == "O":
+        # Still objects: in an array of texts, every text takes the room of the longest.
+        array = array.copy()
+        array[:] = list(map(str, array.tolist()))
+    return array
 
 
 def _check_level(level: float) -> None:
     if not 0.0 < level <= 1.0:
         raise InputError(f"level is {level}: it must be above 0 and at most 1")
-
-
-def _list(items: ArrayLike) -> list[Any]:
-    return np.asarray(items).ravel().tolist()

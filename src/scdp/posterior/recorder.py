@@ -24,7 +24,7 @@ TABLES = ("starts", "n_codes", "n_hidden_clusters")
 
 @kernel
 def encode(
-    ids: NDArray[np.int64],
+    ids: NDArray[Any],
     first: int,
     hidden: NDArray[np.int64],
     known: NDArray[np.int64],
@@ -232,7 +232,7 @@ def store_array(
     return recorder.finish().stored
 
 
-def _known_codes(template: NDArray[np.int64], hidden: NDArray[np.int64]) -> Codes:
+def _known_codes(template: NDArray[Any], hidden: NDArray[np.int64]) -> Codes:
     is_known = np.ones(len(template), bool)
     if len(hidden) and (hidden.min() < 0 or hidden.max() >= len(template)):
         raise InputError(f"hidden items must be indices from 0 to {len(template) - 1}")

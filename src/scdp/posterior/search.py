@@ -1,7 +1,9 @@
 """The search: draws enter, the partition that minimises the expected VI or Binder loss over them leaves.
 
-In the manner of SALSO (Dahl, Johnson and Mueller 2022): start from the best draws and from items placed one
-by one in random order, then improve by moving items and by dissolving clusters.
+Items that no draw puts together are apart in the best partition: uniting them costs, and no overlap with a draw
+pays for it. So components of such links are solved each on its own, small ones exactly. Large ones are searched in
+the manner of SALSO (Dahl, Johnson and Mueller 2022): start from the best draws and from items placed one by one in
+random order, then improve by moving items and by dissolving clusters.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from numpy.typing import NDArray
 
 from scdp.errors import InputError
 from scdp.posterior.canonical import Labels, canonical_labels
+from scdp.posterior.components import Components, components
 from scdp.posterior.contingency import Loss, Partition, loss_terms
 from scdp.posterior.moves import Candidate, Overlaps, descend, find_begins
+from scdp.posterior.small_parts import MOST_ITEMS, solve_parts
 
 MAX_ROUNDS = 20
 MAX_SWEEPS = 50
@@ -20,6 +24,8 @@ MAX_SWEEPS = 50
 STARTS_A_FINALIST = 4
 # Labels (draws x items) that all starts together may go over: about a second of search.
 WORK_FOR_STARTS = 4_000_000
+# Moving items takes 24 bytes a label, so this keeps the search below 1 GB.
+MOST_SEARCHED = 1 << 25
 RandomState = int | np.random.Generator | None
 
 
@@ -41,16 +47,74 @@ def minimise_expected_loss(
     n_starts: int | None = None,
     random_state: RandomState = 0,
 ) -> Labels:
-    """Canonical labels of the best partition found from `n_starts` starts (4; up to 64 for small problems).
+    """Canonical labels of the best partition found.
 
-    `draws` are canonical labels (draw, item). Items with a label in `fixed` (-1 = free) keep that grouping:
+    `draws` are labels (draw, item), not negative. Items with a label in `fixed` (-1 = free) keep that grouping:
     items with one label stay together, items with different labels apart; free items may join them. An item
-    of weight w, which must be fixed, stands for w items.
+    of weight w, which must be fixed, stands for w items. `n_starts` is for `search_partition`.
     """
+    _check_starts(n_starts)
+    n_items = draws.shape[1]
+    fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumbered(fixed)
+    weights = np.ones(n_items, np.int64) if weights is None else weights
+    parts = components([fixed[None], draws], n_items)
+    small = parts.sizes <= MOST_ITEMS
+    labels = np.empty(n_items, np.int64)
+    n_labels = _solve(parts.chosen(small), draws, fixed, weights, loss, labels)
+    large = np.sort(parts.chosen(~small).items)
+    if len(large):
+        found = search_partition(
+            _columns(draws, large),
+            loss=loss,
+            fixed=fixed[large],
+            weights=weights[large],
+            n_starts=n_starts,
+            random_state=random_state,
+        )
+        labels[large] = n_labels + found
+    return canonical_labels(labels)
+
+
+def _solve(
+    parts: Components,
+    draws: NDArray[np.int32],
+    fixed: Labels,
+    weights: NDArray[np.int64],
+    loss: Loss,
+    labels: NDArray[np.int64],
+) -> int:
+    n = int(weights.sum())
+    # Unscaled, differences are of order one for any n, so rounding is told from gain by one threshold.
+    terms = loss_terms(loss, n) * (n if loss == "vi" else n * (n - 1) / 2)
+    return solve_parts(draws, parts.items, parts.bounds, weights, fixed, terms, labels)
+
+
+def _columns(draws: NDArray[np.int32], items: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Canonical labels of some items, in as many of the draws as the search has memory for."""
+    n_rows = min(len(draws), max(1, MOST_SEARCHED // len(items)))
+    rows = np.linspace(0, len(draws) - 1, n_rows).round().astype(np.int64)
+    out = np.empty((n_rows, len(items)), np.int32)
+    for place, row in enumerate(rows):
+        out[place] = canonical_labels(draws[row, items])
+    return out
+
+
+def search_partition(
+    draws: NDArray[np.int32],
+    *,
+    loss: Loss = "vi",
+    fixed: NDArray[np.int32] | None = None,
+    weights: NDArray[np.int64] | None = None,
+    n_starts: int | None = None,
+    random_state: RandomState = 0,
+) -> Labels:
+    """As `minimise_expected_loss`, by search from `n_starts` starts (4; up to 64 for small problems).
+
+    Here `draws` must be canonical labels.
+    """
+    _check_starts(n_starts)
     if n_starts is None:
         n_starts = int(np.clip(WORK_FOR_STARTS // max(1, draws.size), 4, 64))
-    if n_starts < 1:
-        raise InputError(f"n_starts is {n_starts}: at least one start is needed")
     search = _Search(draws, loss, fixed, weights)
     if len(search.free) == 0:
         return canonical_labels(search.fixed)
@@ -60,6 +124,11 @@ def minimise_expected_loss(
     found = {labels.tobytes(): labels for labels in (search.move_items(start, rng) for start in starts)}
     finalists = sorted(found.values(), key=search.expected_loss)[: -(-n_starts // STARTS_A_FINALIST)]
     return min((search.rebuild(labels, rng) for labels in finalists), key=search.expected_loss)
+
+
+def _check_starts(n_starts: int | None) -> None:
+    if n_starts is not None and n_starts < 1:
+        raise InputError(f"n_starts is {n_starts}: at least one start is needed")
 
 
 class _Search:
