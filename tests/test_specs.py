@@ -150,7 +150,7 @@ def test_propose_chooses_by_what_columns_hold():
     spec = propose(many(), "person", "row")
     assert spec.names == (
         "edit(name)", "jaro_winkler(name)",
-        "edit(title)", "token_set(title)",
+        "edit(title)", "token_set(title)", "rare_words(title)",
         "absolute(price)",
         "absolute(year(born))", "edit(born)",
         "edit(postcode)", "jaro_winkler(postcode)",
@@ -171,7 +171,7 @@ def test_fit_proposes_and_learns_scales():
     assert spec.needs_fit
     fitted = spec.fit(many())
     assert not fitted.needs_fit
-    assert fitted.fields[4].scale == pytest.approx(14.0, abs=1.0)
+    assert fitted.fields[5].scale == pytest.approx(14.0, abs=1.0)
     assert fitted.fit(many()) == fitted
     again = Spec("e", [compare.absolute("price", scale=2.0)]).fit(many())
     assert again.fields[0].scale == 2.0

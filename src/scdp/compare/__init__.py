@@ -31,6 +31,7 @@ __all__ = [
     "longest_common_subsequence",
     "longest_common_substring",
     "make_comparison",
+    "rare_words",
     "register",
     "shared_coauthors",
     "token_set",
@@ -81,6 +82,11 @@ def jaro_winkler(column: Columns, **common: Unpack[Common]) -> Comparison:
 def token_set(column: Columns, **common: Unpack[Common]) -> Comparison:
     """1 - words in both / words in either (Jaccard): [0, 1]."""
     return make_comparison("token_set", column, **common)
+
+
+def rare_words(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """As `token_set`, but a word counts by log(1 + texts / texts that have it) among the records at hand: [0, 1]."""
+    return make_comparison("rare_words", column, **common)
 
 
 def exact(column: Columns, **common: Unpack[Common]) -> Comparison:

@@ -36,6 +36,7 @@ STEPS: dict[str, Callable[[str], str]] = {
     "punctuation": lambda text: text.translate(_PUNCTUATION),
     "accents": _accents,
     "spaces": lambda text: " ".join(text.split()),
+    "sorted": lambda text: " ".join(sorted(text.split())),
 }
 
 

@@ -12,6 +12,7 @@ from scdp.compare.scorers import (
     FunctionScorer,
     NumberScorer,
     RapidFuzzScorer,
+    RareWordsScorer,
     Scorer,
     SubstringScorer,
     TokenSetScorer,
@@ -28,13 +29,17 @@ MakeScorer = Callable[["Comparison", Sequence[Any]], Scorer]
 
 @dataclass(frozen=True)
 class Kind:
-    """`part` is a transform the kind always applies; `options` are those it has, with their defaults."""
+    """`part` is a transform the kind always applies; `options` are those it has, with their defaults.
+
+    With `of_all`, the distance of two records depends on the others at hand.
+    """
 
     value: Value
     scorer: MakeScorer
     range: str = "[0, 1]"
     part: str | None = None
     options: Mapping[str, float | str | None] = field(default_factory=dict)
+    of_all: bool = False
 
 
 def _rapidfuzz(measure: str) -> MakeScorer:
@@ -69,9 +74,10 @@ BUILT_IN: dict[str, Kind] = {
     "longest_common_subsequence": Kind("text", _rapidfuzz("LCSseq")),
     "jaro_winkler": Kind("text", _rapidfuzz("JaroWinkler")),
     "token_set": Kind("text", lambda _, vocabulary: TokenSetScorer(vocabulary)),
+    "rare_words": Kind("text", lambda _, vocabulary: RareWordsScorer(vocabulary), of_all=True),
     "exact": Kind("text", lambda _, vocabulary: ExactScorer(), range="{0, 1}"),
     "absolute": Kind("number", _scaled_numbers, range="[0, inf), 1 = scale", options={"scale": None}),
-    "count_difference": Kind("share", lambda _, vocabulary: NumberScorer(vocabulary, 1.0)),
+    "count_difference": Kind("share", lambda _, vocabulary: NumberScorer(vocabulary, 1.0), of_all=True),
     "shared_coauthors": Kind(
         "names", _shared_names, range="(0, 1]", options={"separator": None, "threshold": 0.1}
     ),

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.compare.cells import Codes, clean_all, distinct_texts, encode
+from scdp.compare.cells import cell_text as cell_text
 from scdp.compare.cleaning import clean
 from scdp.compare.scorers import Floats, Integers, Scorer
 from scdp.compare.transforms import TRANSFORMS, first_of_list, number, split_names
 from scdp.errors import InputError
-from scdp.records import Column
+from scdp.records import Column, Records
 
 if TYPE_CHECKING:
     from scdp.compare.comparison import Comparison
@@ -23,14 +24,20 @@ if TYPE_CHECKING:
 # Edit distance takes time in the product of the lengths: two cells of a megabyte would take hours.
 LONGEST_CELL = 20_000
 MISSING = -1
+# Pairs of records scored at a time: what that takes beside the result stays below 100 MB.
+PAIRS_AT_ONCE = 1 << 20
+# To sort pairs by their values takes as long as to score them, so it is done where it spares this share of them;
+# the share is estimated from the pairs whose values fall into one of so many parts.
+WORTH_SORTING, PARTS = 0.4, 64
+_SPREAD = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """`codes[record]` is the place of the record's value in `vocabulary`, -1 where it is missing."""
+    """`codes[record]` (32 bits) is the place of the record's value in `vocabulary`, -1 where it is missing."""
 
     comparison: Comparison
-    codes: Integers
+    codes: NDArray[Any]
     vocabulary: list[Any]
 
     def __len__(self) -> int:
@@ -60,25 +67,65 @@ class Prepared:
         other_values, other_places = distinct(self.codes[columns])
         return self.table(values, other_values, workers)[np.ix_(places, other_places)]
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: NDArray[Any], right: NDArray[Any], workers: int) -> Floats:
         """Distances of the given pairs of records."""
-        a, b = self.codes[left], self.codes[right]
-        out = np.full(len(a), np.nan, dtype=np.float32)
-        present = (a != MISSING) & (b != MISSING)
-        low, high = np.minimum(a, b)[present], np.maximum(a, b)[present]
-        keys, places = np.unique(low * len(self.vocabulary) + high, return_inverse=True)
-        if len(keys):
-            scores = self.scorer.pairs(keys // len(self.vocabulary), keys % len(self.vocabulary), workers)
-            out[present] = scores[places]
+        out = np.full(len(left), np.nan, dtype=np.float32)
+        for start in range(0, len(out), PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            a, b = self.codes[left[part]], self.codes[right[part]]
+            present = (a != MISSING) & (b != MISSING)
+            if present.any():
+                scores = self._scores(np.minimum(a, b)[present], np.maximum(a, b)[present], workers)
+                out[part][present] = scores
         return out
 
+    def _scores(self, low: Codes, high: Codes, workers: int) -> Floats:
+        """Distances of pairs of values; each distinct pair is scored once where pairs are often the same."""
+        n_values = len(self.vocabulary)
+        keys = low.astype(np.int64) * n_values + high
+        if not often_the_same(keys):
+            return self.scorer.pairs(low.astype(np.int64), high.astype(np.int64), workers)
+        few, places = np.unique(keys, return_inverse=True)
+        return self.scorer.pairs(few // n_values, few % n_values, workers)[places]
 
-def distinct(codes: Integers) -> tuple[Integers, Integers]:
+
+def often_the_same(keys: Integers) -> bool:
+    """Whether many keys occur again, judged by all that fall into one of many parts by their value."""
+    sample = keys[keys.astype(np.uint64) * np.uint64(_SPREAD) < np.uint64(2**64 // PARTS)]
+    return len(np.unique(sample)) <= (1 - WORTH_SORTING) * len(sample)
+
+
+def distinct(codes: NDArray[Any]) -> tuple[Integers, Integers]:
     """The distinct codes present, and each record's place among them, -1 if missing."""
-    values, places = np.unique(codes, return_inverse=True)
+    values, places = np.unique(codes.astype(np.int64), return_inverse=True)
     if len(values) and values[0] == MISSING:
         return values[1:], places - 1
     return values, places
+
+
+def prepare_all(comparisons: Sequence[Comparison], records: Records) -> Iterator[Prepared]:
+    """What each comparison's `prepare` gives, in turn; values that several take from the cells are made once."""
+    kept: dict[Hashable, tuple[Codes, list[Any]]] = {}
+    keys = [_value_key(comparison) for comparison in comparisons]
+    for place, (key, comparison) in enumerate(zip(keys, comparisons, strict=True)):
+        found = kept.pop(key, None)
+        if found is None:
+            columns = [records[column] for column in comparison.columns]
+            found = _encoded(comparison, columns, partial(_row_of, records))
+        if key in keys[place + 1 :]:
+            kept[key] = found
+        yield _prepared(comparison, *found)
+
+
+def _row_of(records: Records, row: int) -> str:
+    return f"{records.source}, row {records.row_number(row)}"
+
+
+def _value_key(comparison: Comparison) -> Hashable:
+    """Equal for comparisons that take the same values from records."""
+    kind = comparison.kind_details
+    value = "text" if kind.value == "share" else kind.value
+    return comparison.columns, comparison.of, kind.part, comparison.clean, comparison.separator, value
 
 
 def encode_cells(
@@ -88,36 +135,64 @@ def encode_cells(
 
     `place_of` names a row to people, for messages.
     """
-    convert = _conversion(comparison)
-    places: dict[Hashable, int] = {}
-    seen: dict[str, int] = {}
-    codes = np.full(len(columns[0]), MISSING, dtype=np.int64)
-    for row in range(len(codes)):
-        text = _joined(comparison, columns, row, place_of)
-        if text is None:
-            continue
-        if text not in seen:
-            value = convert(text)
-            if isinstance(value, str):
-                # Cleaning can make a text much longer: one character becomes up to eighteen.
-                _check_length(len(value), comparison.name, row, place_of)
-            seen[text] = MISSING if value is None else places.setdefault(value, len(places))
-        codes[row] = seen[text]
-    vocabulary: list[Any] = list(places)
+    return _prepared(comparison, *_encoded(comparison, columns, place_of))
+
+
+def _prepared(comparison: Comparison, codes: Codes, vocabulary: list[Any]) -> Prepared:
     if comparison.kind_details.value == "share":
         vocabulary = _shares(codes, len(vocabulary))
     return Prepared(comparison, codes, vocabulary)
 
 
-def _shares(codes: Integers, n_values: int) -> list[float]:
+def _encoded(
+    comparison: Comparison, columns: Sequence[Column], place_of: Callable[[int], str]
+) -> tuple[Codes, list[Any]]:
+    found = distinct_texts(columns)
+    if found is None or max(map(len, found[1]), default=0) > LONGEST_CELL:
+        refuse_bad_cells(comparison, columns, place_of)
+    assert found is not None, "cells without a text have been refused"
+    codes, texts = found
+    moved, values = encode(_converted(comparison, texts))
+    # Cleaning can make a text much longer: one character becomes up to eighteen.
+    if comparison.kind_details.value in ("text", "share") and max(map(len, values), default=0) > LONGEST_CELL:
+        refuse_bad_cells(comparison, columns, place_of)
+    return _without_missing(moved, values, codes)
+
+
+def _without_missing(moved: Codes, values: list[Any], codes: Codes) -> tuple[Codes, list[Any]]:
+    """Places among the values that are there; the empty text and None are not."""
+    absent = {place for place, value in enumerate(values) if value is None or value == ""}
+    if absent:
+        present = np.array([place not in absent for place in range(len(values))])
+        moved = np.where(present, np.cumsum(present) - 1, MISSING).astype(np.int32)[moved]
+        values = [value for place, value in enumerate(values) if place not in absent]
+    return moved[codes], values
+
+
+def _shares(codes: NDArray[Any], n_values: int) -> list[float]:
     # Shares and not counts: proportional within one data set, and the same thing in a larger one.
     counts = np.bincount(codes[codes != MISSING], minlength=n_values)
     return (counts / max(counts.sum(), 1)).tolist()
 
 
+def refuse_bad_cells(
+    comparison: Comparison, columns: Sequence[Column], place_of: Callable[[int], str]
+) -> None:
+    """Go row by row, and raise an error at the first cell that has no text or too long a one."""
+    seen: set[str] = set()
+    for row in range(len(columns[0])):
+        text = _joined(comparison, columns, row, place_of)
+        if text in seen or not text:
+            continue
+        seen.add(text)
+        if comparison.kind_details.value in ("text", "share"):
+            (value,) = _converted(comparison, [text])
+            _check_length(len(value), comparison.name, row, place_of)
+
+
 def _joined(
     comparison: Comparison, columns: Sequence[Column], row: int, place_of: Callable[[int], str]
-) -> str | None:
+) -> str:
     texts, length = [], 0
     for name, column in zip(comparison.columns, columns, strict=False):
         text = cell_text(column[row])
@@ -129,7 +204,7 @@ def _joined(
         length += len(text)
         _check_length(length, name, row, place_of)
         texts.append(text)
-    return " ".join(filter(None, texts)) or None
+    return " ".join(filter(None, texts))
 
 
 def _check_length(length: int, name: str, row: int, place_of: Callable[[int], str]) -> None:
@@ -140,39 +215,21 @@ def _check_length(length: int, name: str, row: int, place_of: Callable[[int], st
         )
 
 
-def cell_text(cell: object) -> str | None:
-    """A cell's text, "" if missing, None if it is something that has no text."""
-    if cell is None or isinstance(cell, str):
-        return cell or ""
-    if isinstance(cell, bool | np.bool_):
-        return str(cell).lower()
-    if isinstance(cell, int | np.integer):
-        return str(int(cell))
-    if isinstance(cell, float | np.floating):
-        value = float(cell)
-        return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
-    return None
-
-
-def _conversion(comparison: Comparison) -> Callable[[str], Hashable | None]:
+def _converted(comparison: Comparison, texts: list[str]) -> list[Any]:
+    """The value of each raw text; the empty text or None where there is none."""
     kind, steps = comparison.kind_details, comparison.clean
-    parts = [_transform(name, comparison.separator) for name in (comparison.of, kind.part) if name]
-
-    def part(text: str) -> str:
-        for transform in parts:
-            text = transform(text)
-        return text
-
-    if kind.value == "number":
-        return lambda text: number(clean(part(text), steps))
+    for name in (comparison.of, kind.part):
+        if name is not None:
+            texts = list(map(_transform(name, comparison.separator), texts))
     if kind.value == "names":
+        return [_names(text, comparison) for text in texts]
+    cleaned = clean_all(texts, steps)
+    return list(map(number, cleaned)) if kind.value == "number" else cleaned
 
-        def names(text: str) -> tuple[str, ...] | None:
-            found = (clean(name, steps) for name in split_names(part(text), comparison.separator))
-            return tuple(dict.fromkeys(filter(None, found))) or None
 
-        return names
-    return lambda text: clean(part(text), steps) or None
+def _names(text: str, comparison: Comparison) -> tuple[str, ...] | None:
+    found = (clean(name, comparison.clean) for name in split_names(text, comparison.separator))
+    return tuple(dict.fromkeys(filter(None, found))) or None
 
 
 def _transform(name: str, separator: str | None) -> Callable[[str], str]:
