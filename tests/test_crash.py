@@ -11,7 +11,7 @@ KILLS = {"fit": 5, "cluster": 3, "reproduce": 2}
 
 def test_ten_kills_change_nothing(tmp_path):
     tally = Tally()
-    for job in prepare(tmp_path, sweeps=400):
+    for job in prepare(tmp_path, sweeps=200):
         kill_often(job, KILLS[job.name], tmp_path, np.random.default_rng(11), tally)
     assert tally.kills == 10
     assert tally.same == tally.runs, tally.problems

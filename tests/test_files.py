@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 
+from product_cases import fitted_folder
+from scdp import SCDP
 from scdp.errors import InputError
-from scdp.files import Staged, check_table_target, stage_table
+from scdp.files import Staged, check_table_target, stage_table, write_text
 
 
 def test_files_appear_when_all_are_written(tmp_path):
@@ -52,3 +58,62 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
 def test_the_kind_of_a_table_is_in_its_name(name, tmp_path):
     with pytest.raises(InputError, match="the kind of file cannot be told"):
         check_table_target(tmp_path / name)
+
+
+@pytest.fixture
+def dead_process():
+    """The number of a process that is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    return process.pid
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead_process):
+    halves = [
+        f".a.csv.{dead_process}.part",
+        f".a.csv.{dead_process}.part.jsonl",
+        f".a.csv.{os.getpid()}.part",
+    ]
+    others = [
+        f".a.csv.{os.getppid()}.part",
+        f".b.csv.{dead_process}.part",
+        f".a_csv.{dead_process}.part",
+        f".a.csv.{dead_process}.part.old",
+        f"a.csv.{dead_process}.part",
+        ".a.csv..part",
+    ]
+    for name in (*halves, *others):
+        (tmp_path / name).write_text("half")
+    write_text(tmp_path / "a.csv", "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a.csv", *others])
+
+
+def test_a_killed_writer_leaves_nothing_once_the_file_is_written(tmp_path):
+    """The process dies by SIGKILL while its file is half there."""
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom scdp.files import Staged\n"
+        "with Staged() as staged:\n    staged.text(Path(sys.argv[1]), 'new')\n    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    assert subprocess.run([sys.executable, "-c", code, target], check=False).returncode == -signal.SIGKILL
+    assert target.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
+    write_text(target, "newer")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["newer"]
+
+
+@pytest.mark.parametrize("target_is_there", [False, True])
+def test_a_model_whose_place_was_being_taken_is_kept(target_is_there, tmp_path, dead_process):
+    """Killed between two renames: the model before, or what was beside it, is under another name."""
+    model = SCDP.load(fitted_folder() / "model")
+    old, half = (tmp_path / f".m.{dead_process}.{ending}" for ending in ("old", "part"))
+    model.save(old)
+    (old / "notes.txt").write_text("mine")
+    shutil.copytree(fitted_folder() / "model", half)
+    if target_is_there:
+        model.save(tmp_path / "m")
+    model.save(tmp_path / "m", force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    assert (tmp_path / "m" / "notes.txt").read_text() == "mine"
+    assert SCDP.load(tmp_path / "m").model == model.model

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
+from product_cases import fitted_folder, run
 from scdp import SCDP, compare
 from scdp.compare.comparison import learned_scale
 from scdp.distances.storage import safe_unit
-from scdp.errors import InputError
+from scdp.errors import InputError, NumericalError
 from scdp.metrics import rand_index
 from scdp.posterior.diagnostics import ConvergenceWarning
+from scdp.sampler import chains
+from scdp.sampler.arithmetic import choose
+from scdp.sampler.checkpoint_files import read
+from scdp.sampler.sweep import sweep
 
 MODELS = {
     "scdp1": {"model": "scdp1", "n_chains": 2, "n_sweeps": 40},
@@ -197,3 +203,62 @@ def test_distances_of_numbers_are_finite_whatever_the_scale():
         assert np.isfinite(found).all()
         assert (np.diag(found) == 0).all()
     assert np.isfinite(learned_scale(np.array([1e308, -1e308, 0.0])))
+
+
+@pytest.mark.parametrize(
+    "weights", [[np.nan], [0.0, np.nan, -1.0], [-np.inf, -np.inf], [np.inf, 0.0], [-900.0, np.nan]]
+)
+def test_nothing_is_drawn_from_weights_that_are_none(weights):
+    rng = np.random.default_rng(0)
+    with pytest.raises(FloatingPointError, match="a weight is no number"):
+        choose(rng, np.array(weights), len(weights))
+    assert rng.random() == np.random.default_rng(0).random()
+
+
+def test_impossible_choices_are_never_drawn():
+    rng = np.random.default_rng(0)
+    assert {choose(rng, np.array([-np.inf, 0.0, -np.inf, -2000.0]), 4) for _ in range(50)} == {1}
+
+
+@pytest.mark.parametrize("where", ["checkpoint", "nowhere"])
+@pytest.mark.parametrize("broken", ["precision", "mean_variance"])
+def test_a_run_whose_numbers_break_down_says_so_and_keeps_its_state(where, broken, tmp_path, monkeypatch):
+    """A sweep, the seventh, leaves a state with a number that is none."""
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    seen = []
+
+    def breaking(rng, state, *rest):
+        seen.append((state, rng.bit_generator.state))
+        state, info = sweep(rng, state, *rest)
+        return (
+            state._replace(**{broken: getattr(state, broken) * np.nan}) if len(seen) == 7 else state
+        ), info
+
+    monkeypatch.setattr(chains, "sweep", breaking)
+    kept = {"checkpoint": tmp_path / "kept"} if where == "checkpoint" else {}
+    model = SCDP("scdp1", n_chains=1, n_sweeps=12, random_state=0, **kept)
+    message = f"chain 1, sweep 7: {broken} is no number, so nothing was drawn from it; .* please send it with a report"
+    with pytest.raises(NumericalError, match=message):
+        model.fit(np.random.default_rng(1).normal(size=(12, 2)))
+    (path,) = tmp_path.rglob("broken-chain1-*.npz")
+    assert path.parent == tmp_path / ("kept/fit" if kept else "temporary")
+    about, arrays = read(path)
+    state, generator = seen[6]
+    assert about["sweep"] == 7
+    assert about["generator"] == generator
+    assert (arrays["cluster"] == state.cluster).all()
+    assert (arrays["precision"] == state.precision).all()
+
+
+def test_the_command_line_tells_of_it_in_one_sentence(tmp_path, monkeypatch):
+    def breaking(*_):
+        raise FloatingPointError("a weight is no number")
+
+    made = fitted_folder()
+    monkeypatch.setattr(chains, "sweep", breaking)
+    result = run("cluster", made / "model", made / "test.csv", "--out", tmp_path / "c.csv")
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output
+    assert "chain 1, sweep 1: a weight is no number" in result.stderr.strip().splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["c.csv.checkpoint"]

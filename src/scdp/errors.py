@@ -15,6 +15,10 @@ class InputError(ScdpError, ValueError):
     exit_code = 2
 
 
+class NumericalError(ScdpError, ArithmeticError):
+    """A number of a sampler is none any more: nothing was drawn from it, and its state is kept for a report."""
+
+
 class DataNotFoundError(InputError):
     """A data set is not on this machine and could not be fetched."""
 

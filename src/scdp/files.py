@@ -7,14 +7,15 @@ import io
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from scdp.errors import InputError
+from scdp.leftovers import part_of, remove, remove_leftovers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson", ".json")
+# Rows of text files that are written at a time.
+ROWS_AT_ONCE = 10_000
 PARQUET_KINDS = {float: "DOUBLE", bool: "BOOLEAN", int: "BIGINT"}
 # Spreadsheets run a cell that starts like this; a plain number is no formula.
 FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
@@ -55,7 +58,7 @@ def check_target(path: Path) -> Path:
         raise InputError(f"{path}: its folder cannot be written; give another file")
     try:
         with suppress(FileNotFoundError):
-            _part_of(path).lstat()
+            part_of(path).lstat()
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be written ({error}); give another name") from error
     return path
@@ -81,7 +84,8 @@ class Staged:
 
     def place(self, target: Path) -> Path:
         """Where to write what is to become `target`."""
-        self._parts[target] = _part_of(target)
+        remove_leftovers(target)
+        self._parts[target] = part_of(target)
         return self._parts[target]
 
     def text(self, target: Path, text: str) -> None:
@@ -167,10 +171,6 @@ class FolderLock:
         return False
 
 
-def _part_of(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.part")
-
-
 def sync(path: Path) -> None:
     """Have the disk keep a file, or the names in a folder."""
     handle = os.open(path, os.O_RDONLY)
@@ -178,15 +178,6 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or folder that may not be there."""
-    with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
 
 
 def _replace(part: Path, target: Path) -> None:
@@ -251,11 +242,24 @@ def spreadsheet_cell(cell: Any) -> Any:
 
 
 def _delimited(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str) -> str:
+    parts, every = [], chain([header], rows)
+    while some := list(islice(every, ROWS_AT_ONCE)):
+        text = io.StringIO()
+        plain = csv.writer(text, lineterminator="\n", delimiter=delimiter)
+        plain.writerows(some)
+        parts.append(text.getvalue())
+        # A bare carriage return ends a row for every reader, and Python before 3.13 does not quote it.
+        if "\r" in parts[-1]:
+            parts[-1] = _with_returns(some, delimiter)
+    return "".join(parts)
+
+
+def _with_returns(rows: Iterable[Sequence[Any]], delimiter: str) -> str:
+    """Rows in which a cell has a carriage return are quoted."""
     text = io.StringIO()
     plain = csv.writer(text, lineterminator="\n", delimiter=delimiter)
     quoted = csv.writer(text, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
-    for row in (header, *rows):
-        # A bare carriage return ends a row for every reader, and Python before 3.13 does not quote it.
+    for row in rows:
         ends = any(isinstance(cell, str) and "\r" in cell for cell in row)
         (quoted if ends else plain).writerow(row)
     return text.getvalue()

@@ -11,10 +11,12 @@ import glob
 import gzip
 import io
 import json
+import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.errors import InputError
+from scdp.memory import Need, require
 from scdp.reading import largest_unpacked, open_ordinary, parse_json, read_bytes
 
 Column = NDArray[np.object_]
+# Each text a column has met, by itself: cells that are equal become one text in memory.
+_Known = dict[str | None, str | None]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson", ".json")
 # Beyond these a file is taken for a mistake or an attack, and refused before it takes time or memory.
 MOST_COLUMNS = 10_000
 LONGEST_ID = 1_000
+# Cells take more memory than their characters take on the disk, 8 to 22 times while they are read.
+TIMES_IN_MEMORY = 8
+# Rows of a text file that are taken apart at a time.
+ROWS_AT_ONCE = 10_000
 LARGEST_SPARSE, SPARSE_TIMES = 10_000_000, 100
 
 
@@ -72,11 +81,15 @@ class Records:
         """Where a record stands in its source, for messages to people."""
         return index + 1 if self.row_numbers is None else int(self.row_numbers[index])
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Where all records stand in their source."""
+        return np.arange(1, len(self) + 1) if self.row_numbers is None else self.row_numbers
+
     def take(self, rows: NDArray[Any]) -> Records:
         """The given rows (indices or a boolean mask), in that order."""
-        numbers = np.arange(1, len(self) + 1) if self.row_numbers is None else self.row_numbers
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return Records(columns, self.source, numbers[rows])
+        return Records(columns, self.source, self.numbers[rows])
 
     def rows(self) -> Iterator[dict[str, str | None]]:
         """One dict a record, for people and reports; bulk work goes by column."""
@@ -87,9 +100,9 @@ class Records:
 def complete_column(records: Records, column: str) -> Column:
     """The cells of a column that must have no missing one."""
     cells = records[column]
-    missing = next((index for index, cell in enumerate(cells) if cell is None), None)
-    if missing is not None:
-        row = records.row_number(missing)
+    texts = cells.tolist()
+    if None in texts:
+        row = records.row_number(texts.index(None))
         raise InputError(
             f"{records.source}: row {row} has no {column!r}; fill that cell or leave the row out"
         )
@@ -99,6 +112,13 @@ def complete_column(records: Records, column: str) -> Column:
 def unique_ids(records: Records, column: str) -> Column:
     """The cells of a column that must be there and differ, in the order of the records."""
     ids = complete_column(records, column)
+    texts = ids.tolist()
+    if len(set(texts)) < len(texts) or max(map(len, texts), default=0) > LONGEST_ID:
+        _refuse_ids(records, column, texts)
+    return ids
+
+
+def _refuse_ids(records: Records, column: str, ids: Sequence[str]) -> None:
     first: dict[str, int] = {}
     for index, identifier in enumerate(ids):
         if len(identifier) > LONGEST_ID:
@@ -112,7 +132,6 @@ def unique_ids(records: Records, column: str) -> Column:
             raise InputError(
                 f"{records.source}: {rows} have the same {column!r}, {identifier!r}; give each record its own"
             )
-    return ids
 
 
 def read_records(path: str | Path) -> Records:
@@ -167,7 +186,16 @@ def _from_columns(names: list[str], columns: Sequence[Iterable[Any]], source: st
 
 
 def _column(cells: Iterable[str | None]) -> Column:
-    return np.array([cell if cell and not cell.isspace() else None for cell in cells], dtype=object)
+    given, known = list(cells), _Known()
+    return _filled(list(map(known.setdefault, given, given)), known)
+
+
+def _filled(cells: list[str | None], known: _Known) -> Column:
+    """A column of cells that are all in `known`; what is white space alone is missing."""
+    blank = {"", *filter(str.isspace, filter(None, known))} if known else set()
+    column = np.empty(len(cells), dtype=object)
+    column[:] = [None if cell in blank else cell for cell in cells] if blank & known.keys() else cells
+    return column
 
 
 def _text(value: Any) -> str | None:
@@ -202,6 +230,10 @@ def _check_file(place: Path) -> None:
     with open_ordinary(place) as file:
         if not file.read(1):
             raise InputError(f"{place}: the file is empty; give a file with a header and records")
+        n_bytes = TIMES_IN_MEMORY * os.fstat(file.fileno()).st_size
+    require(
+        [Need(f"the cells of {place}", n_bytes, "split the file, or leave out columns that are not compared")]
+    )
 
 
 def _read_text(place: Path, gzipped: bool) -> str:
@@ -246,7 +278,10 @@ def _check_width(n_columns: int, source: str) -> None:
 
 def _check_no_zero(records: Records) -> Records:
     for name, column in records.columns.items():
-        row = next((index for index, cell in enumerate(column) if cell and "\0" in cell), None)
+        texts = column.tolist()
+        row = None
+        if "\0" in "".join(filter(None, texts)):
+            row = next(index for index, cell in enumerate(texts) if cell and "\0" in cell)
         if row is not None or "\0" in name:
             where = "in its name" if row is None else f"in row {records.row_number(row)}"
             raise InputError(
@@ -257,23 +292,52 @@ def _check_no_zero(records: Records) -> Records:
 
 def _read_delimited(text: str, delimiter: str, source: str) -> Records:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
     # The text is in memory already, so a long cell is no danger; the limit is put back for other users of csv.
     limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
     try:
-        rows.extend(reader)
+        header = next(reader)
+        cells, texts, numbers, wrong = _read_rows(reader, len(header))
     except csv.Error as error:
         line = reader.line_num
         raise InputError(f"{source}: line {line} cannot be read ({error}); check its quotes") from error
     finally:
         csv.field_size_limit(limit)
-    names = _header(rows[0], source)
-    numbers = np.array([index for index, row in enumerate(rows) if row and index], dtype=np.int64)
-    filled = [rows[index] for index in numbers]
-    _check_widths(filled, numbers + 1, len(names), source)
-    columns = zip(*filled, strict=True) if filled else ((),) * len(names)
-    cells = {name: _column(column) for name, column in zip(names, columns, strict=True)}
-    return Records(cells, source, numbers + 1)
+    names = _header(header, source)
+    if wrong is not None:
+        number, n_cells = wrong
+        raise InputError(
+            f"{source}: row {number} has {n_cells} cells and the header has {len(names)}; "
+            "put cells that hold the separator in quotes"
+        )
+    columns = {name: _filled(cells.pop(0), texts.pop(0)) for name in names}
+    return Records(columns, source, np.array(numbers, dtype=np.int64))
+
+
+def _read_rows(
+    reader: Iterator[list[str]], width: int
+) -> tuple[list[list[str | None]], list[_Known], list[int], tuple[int, int] | None]:
+    """Cells and distinct cells by column; numbers of rows that are not empty; the first of another width, and it.
+
+    Rows are taken apart some at a time, and equal cells are one text: all rows at once would take twice the memory.
+    """
+    columns: list[list[str | None]] = [[] for _ in range(width)]
+    texts = [_Known() for _ in range(width)]
+    numbers: list[int] = []
+    wrong: tuple[int, int] | None = None
+    next_number = 2
+    while rows := list(islice(reader, ROWS_AT_ONCE)):
+        places = [next_number + index for index, row in enumerate(rows) if row]
+        next_number += len(rows)
+        rows = list(filter(None, rows))
+        if wrong is None and not set(map(len, rows)) <= {width}:
+            wrong = next(
+                (place, len(row)) for place, row in zip(places, rows, strict=True) if len(row) != width
+            )
+        if wrong is None and rows:
+            numbers += places
+            for column, known, cells in zip(columns, texts, zip(*rows, strict=True), strict=True):
+                column += map(known.setdefault, cells, cells)
+    return columns, texts, numbers, wrong
 
 
 def _header(cells: Sequence[str], source: str) -> list[str]:
@@ -294,15 +358,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _check_widths(rows: Sequence[Sequence[str]], numbers: NDArray[np.int64], width: int, source: str) -> None:
-    for row, number in zip(rows, numbers, strict=True):
-        if len(row) != width:
-            raise InputError(
-                f"{source}: row {number} has {len(row)} cells and the header has {width}; "
-                "put cells that hold the separator in quotes"
-            )
 
 
 def _read_json_lines(text: str, source: str) -> Records:
@@ -339,18 +394,23 @@ def _read_parquet(place: Path) -> Records:
             described = connection.execute(f"DESCRIBE SELECT * FROM {table}", name).fetchall()
             _check_width(len(described), str(place))
             _check_parquet_size(connection, table, place)
-            rows = connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {table}", name).fetchall()
+            columns = {
+                column: _parquet_column(connection, table, name, column, kind)
+                for column, kind, *_ in described
+            }
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise InputError(f"{place}: the file is not Parquet, or damaged or cut off; make it again") from error
-    columns = zip(*rows, strict=True) if rows else ((),) * len(described)
-    records = Records(
-        {
-            name: _column(_without_nan(column) if kind in ("FLOAT", "DOUBLE") else column)
-            for (name, kind, *_), column in zip(described, columns, strict=True)
-        },
-        str(place),
-    )
-    return _check_no_zero(records)
+    return _check_no_zero(Records(columns, str(place)))
+
+
+def _parquet_column(connection: Any, table: str, place: list[str], name: str, kind: str) -> Column:
+    """One column at a time, so that texts that occur again are never all there at once."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    found = connection.execute(f"SELECT {quoted}::VARCHAR AS cells FROM {table}", place).fetchnumpy()["cells"]
+    cells = np.ma.getdata(found).tolist()
+    for row in np.flatnonzero(np.ma.getmaskarray(found)).tolist():
+        cells[row] = None
+    return _column(_without_nan(cells) if kind in ("FLOAT", "DOUBLE") else cells)
 
 
 def _check_parquet_size(connection: Any, table: str, place: Path) -> None:

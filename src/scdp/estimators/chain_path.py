@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scdp import __version__
-from scdp.errors import InputError
+from scdp.errors import InputError, NumericalError
 from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.inputs import Rows
 from scdp.estimators.labels import restaurants
@@ -211,7 +211,13 @@ class ChainPath:
             # On distances clusters are known by their centroids, which need no start.
             if isinstance(seating, Seating):
                 state = with_means(rng, state, seating.items)
-        return settle_types(rng, state, seating.items, self.plan, self.priors)
+        try:
+            return settle_types(rng, state, seating.items, self.plan, self.priors)
+        except FloatingPointError as error:
+            raise NumericalError(
+                f"chain {chain + 1}, before its first sweep: {error}, so nothing was drawn from it; "
+                "please report it, with the largest and smallest number of each feature"
+            ) from error
 
 
 def _arrays(fields: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -161,7 +161,8 @@ class Compared:
         self, new: Records, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
     ) -> Compared:
         columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
-        together = Records(columns, new.source)
+        # Rows of fit have been compared before: what cannot be is a new one, and is named by its own number.
+        together = Records(columns, new.source, np.concatenate([self.records.numbers, new.numbers]))
         if self.blocked and n_pairs(len(together), documents) > MOST_PAIRS:
             return Compared(together, self.spec, self.scales, documents, blocked=True)
         distances = compute_distances(together, self.spec, documents, progress=progress)

@@ -25,7 +25,10 @@ NEGLIGIBLE = -45.0
 
 @kernel
 def choose(rng: np.random.Generator, log_weight: Floats, n: int) -> int:
-    """Draw an index below n with probability proportional to exp(log_weight); overwrites log_weight."""
+    """Draw an index below n with probability proportional to exp(log_weight); overwrites log_weight.
+
+    Weights of which one is no number, or that are all zero, raise FloatingPointError: nothing is drawn from them.
+    """
     largest = log_weight[0]
     for i in range(1, n):
         largest = max(largest, log_weight[i])
@@ -34,6 +37,8 @@ def choose(rng: np.random.Generator, log_weight: Floats, n: int) -> int:
         gap = log_weight[i] - largest
         if gap > NEGLIGIBLE:
             total += np.exp(gap)
+        elif gap != gap:
+            raise FloatingPointError("a weight is no number")
         log_weight[i] = total
     target = rng.random() * total
     for i in range(n - 1):

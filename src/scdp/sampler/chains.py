@@ -14,6 +14,7 @@ import numpy as np
 
 from scdp.model.priors import Priors
 from scdp.sampler.arithmetic import n_distinct
+from scdp.sampler.breakdown import broken_down, check_numbers
 from scdp.sampler.checkpoints import Checkpoints, NoCheckpoints
 from scdp.sampler.conditioned_density import log_joint_conditioned
 from scdp.sampler.density import log_joint
@@ -120,12 +121,19 @@ def run_chain(
     for number in range(done, schedule.n_sweeps):
         if stop.is_set():
             break
-        state, info = sweep(rng, state, items, plan, priors, constants)
+        before, generator = state, rng.bit_generator.state
         draw, off = divmod(number + 1 - schedule.n_warmup, schedule.thin)
-        if draw >= 1 and off == 0:
+        at, kept = (chain, draw - 1), draw >= 1 and off == 0
+        try:
+            state, info = sweep(rng, state, items, plan, priors, constants)
+            if kept:
+                note(traces, at, items, state, plan, concentration_priors)
+            check_numbers(state, traces["log_joint"][at] if kept else 0.0)
+        except FloatingPointError as error:
+            place = checkpoints.folder
+            raise broken_down(error, chain, number + 1, before, generator, place) from error
+        if kept:
             recorder.record(chain, draw - 1, state.cluster)
-            at = (chain, draw - 1)
-            note(traces, at, items, state, plan, concentration_priors)
             if plan.conditioning:
                 note_conditioned(traces, at, state, info)
             if isinstance(items, DistanceItems):

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.errors import InputError
-from scdp.files import FolderLock, remove
+from scdp.files import FolderLock
+from scdp.leftovers import remove
 from scdp.sampler.checkpoint_files import Arrays, Damaged, Words, read, write
 from scdp.sampler.state import Floats, State
 
@@ -40,6 +41,11 @@ class DrawStore(Protocol):
 class Checkpoints(Protocol):
     """What a running chain asks for; called by several threads, each with its own chain number."""
 
+    @property
+    def folder(self) -> Path | None:
+        """Where they are kept."""
+        ...
+
     def resume(
         self, chain: int, start: State, rng: np.random.Generator, traces: dict[str, Floats]
     ) -> tuple[State, int]:
@@ -61,6 +67,8 @@ class Checkpoints(Protocol):
 
 class NoCheckpoints:
     """Keeps nothing."""
+
+    folder = None
 
     def resume(self, chain: int, start: State, *_: Any) -> tuple[State, int]:
         return start, 0
@@ -98,6 +106,10 @@ class ChainCheckpoints:
         self._last = [0.0] * n_chains
         self._cost = [0.0] * n_chains
         self._found: dict[Path, Words | None] = {}
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
 
     def __enter__(self) -> Self:
         self._lock.__enter__()

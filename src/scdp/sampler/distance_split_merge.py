@@ -194,6 +194,8 @@ def split_merge_by_distance(
             n = list_sides(parting, items, cluster, first, second, members, sides)
             measure(parting, centroids, items, cluster, n)
             ratio += log_parting(parting, centroids, state, coupling, together)
+        if ratio != ratio:
+            raise FloatingPointError("the weight of a split is no number")
         if np.log(rng.random()) >= (ratio if together else -ratio):
             continue
         accepted += 1

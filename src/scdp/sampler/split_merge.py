@@ -157,6 +157,8 @@ def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: 
         sums = seat_anchors(items, state, cluster, first, second)
         sides, log_proposal = allocate(rng, items, state, cluster, members, first, second, sums)
         ratio = log_split_ratio(sums, state.cluster_concentration, 1.0 / state.mean_variance) - log_proposal
+        if ratio != ratio:
+            raise FloatingPointError("the weight of a split is no number")
         if np.log(rng.random()) >= (ratio if together else -ratio):
             continue
         accepted += 1

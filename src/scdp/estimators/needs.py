@@ -1,0 +1,177 @@
+"""What a run would take of the memory: rows, known clusters and settings enter; bytes leave, by what they are for.
+
+Counted are the arrays that grow with the data, in the bytes an entry has there; the rest of a run is small beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.distances import memory_bytes
+from scdp.estimators.chain_path import ChainPath
+from scdp.estimators.fitted import Fitted
+from scdp.estimators.inputs import MOST_PAIRS, Compared, Points, Precomputed, codes, n_pairs
+from scdp.estimators.labels import restaurants
+from scdp.estimators.learned_path import DRAWS_OF_MANY, MANY_ITEMS, LearnedPath
+from scdp.estimators.path import Path, workers
+from scdp.memory import Need, require
+from scdp.posterior.estimate import MAX_LABELS
+from scdp.posterior.packing import bits_for
+from scdp.records import Records
+from scdp.sampler.distance_items import working_bytes
+from scdp.sampler.items import restaurants_of
+from scdp.seating.learned import MOST_LESSON_ITEMS, N_MEMBERS
+from scdp.seating.neighbourhood import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
+from scdp.specs import Spec
+
+Integers = NDArray[np.int64]
+Documents = NDArray[Any] | None
+
+N_TRACES = 10
+MOST_SEARCHED = 1000
+FEWER_DRAWS = "take fewer chains or sweeps (--chains, --sweeps; in Python also thin)"
+FEWER_FLAGSHIP_DRAWS = "take fewer draws (n_draws), or cluster the rows in parts"
+FEWER_PAIRS = (
+    "give fewer records, compare fewer columns, name documents that are never together (--groups), or take the "
+    "flagship, which compares only records that may be the same"
+)
+FEWER_FLAGSHIP_PAIRS = "give fewer rows, or name documents that are never together (--groups)"
+FEWER_VALUES = "give fewer rows or features, or take fewer chains"
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """Rows as memory sees them: their kind, features, known clusters (-1 = unknown) and documents."""
+
+    kind: type[Points] | type[Compared] | type[Precomputed]
+    n_features: int
+    known: Integers
+    documents: Documents
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    @property
+    def n_hidden(self) -> int:
+        return int((self.known < 0).sum())
+
+
+def check_fit(
+    path: Path[Any],
+    X: Any,
+    known: Integers,
+    documents: Documents,
+    spec: Spec | None,
+    metric: str,
+) -> None:
+    """Refuse to fit what does not fit into the memory."""
+    rows = extent(X, known, documents, spec, metric)
+    if isinstance(path, ChainPath):
+        room = restaurants_of(known, restaurants(documents, None), path.share_clusters)
+        require(chain_needs(rows, room, path.n_chains, path.schedule.n_draws))
+    elif isinstance(path, LearnedPath):
+        seated = np.arange(len(rows)) if path.share_clusters else np.flatnonzero(known < 0)
+        require([*lesson_needs(rows, path), *seating_needs(rows, seated, path)])
+
+
+def check_new(path: Path[Any], fitted: Fitted, known: Integers, documents: Documents, share: bool) -> None:
+    """Refuse to seat new rows beside those that are kept; `known` and `documents` are of both."""
+    n_fit = len(fitted.rows)
+    rows = Extent(type(fitted.rows), fitted.rows.n_features, known, documents)  # type: ignore[arg-type]
+    if isinstance(path, ChainPath):
+        apart = None if share else np.repeat([0, 1], [n_fit, len(known) - n_fit])
+        room = restaurants_of(known, restaurants(documents, apart), True)
+        require(chain_needs(rows, room, path.n_chains, path.schedule.n_draws))
+    elif isinstance(path, LearnedPath):
+        require(seating_needs(rows, np.arange(len(rows)), path))
+
+
+def extent(X: Any, known: Integers, documents: Documents, spec: Spec | None, metric: str) -> Extent:
+    """Rows as they are handed to `fit`."""
+    if isinstance(X, Records) and spec is not None:
+        return Extent(Compared, len(spec.fields) or len(X.names), known, documents)
+    array = np.asarray(X)
+    kind = Precomputed if metric == "precomputed" else Points
+    return Extent(
+        kind, array.shape[-1] if array.ndim == (3 if kind is Precomputed else 2) else 1, known, documents
+    )
+
+
+def chain_needs(rows: Extent, room: Integers, n_chains: int, n_draws: int) -> list[Need]:
+    """Of the paper's models; `room` is the restaurant of each row."""
+    # What each chain keeps of every cluster, of which there may be as many as hidden rows, besides the known ones.
+    most_clusters = rows.n_hidden + len(np.unique(rows.known[rows.known >= 0]))
+    states = 32 * n_chains * most_clusters * rows.n_features
+    needs = [draws_need(rows.n_hidden, n_chains, n_draws), Need(f"{n_chains:,} chains", states, FEWER_DRAWS)]
+    if rows.kind is Points:
+        # Rows as given, scaled, and laid out with what is observed.
+        what = f"{len(rows):,} rows of {rows.n_features:,} features"
+        return [*needs, Need(what, 24 * len(rows) * rows.n_features, FEWER_VALUES)]
+    each = 4 if rows.kind is Compared else 8
+    stored = memory_bytes(document_sizes(rows.documents, len(rows)), rows.n_features, each)
+    sizes = np.bincount(room, minlength=1)
+    settled = np.bincount(room, weights=rows.known < 0, minlength=1) == 0
+    # Squares in double precision: where clusters stay, for the gaps between their centroids; elsewhere for k-medoids.
+    once = max(17 * int(sizes[settled].max(initial=0)) ** 2, 33 * int(sizes[~settled].max(initial=0)) ** 2)
+    working = working_bytes(sizes, rows.n_features, each) + once
+    what = f"the distances of {n_pairs(len(rows), rows.documents):,} pairs by {rows.n_features} comparisons"
+    # When they are scaled there are two of them for a while.
+    return [*needs, Need(what, max(2 * stored, stored + working), FEWER_PAIRS)]
+
+
+def draws_need(n_hidden: int, n_chains: int, n_draws: int) -> Need:
+    """Draws as they are kept, with their traces, and the search for the best of all clusterings."""
+    each = n_hidden * bits_for(n_hidden) // 8 + 8 * N_TRACES + 16
+    searched = 24 * min(n_hidden * min(MOST_SEARCHED, n_chains * n_draws), MAX_LABELS)
+    what = f"{n_chains * n_draws:,} draws of {n_hidden:,} rows"
+    return Need(what, n_chains * n_draws * each + searched, FEWER_DRAWS)
+
+
+def lesson_needs(rows: Extent, path: LearnedPath) -> list[Need]:
+    """Of the flagship's members, each of which learns from at most so many rows."""
+    n = min(len(rows) - rows.n_hidden, MOST_LESSON_ITEMS)
+    pairs, width = n * (n - 1) // 2, n_columns(rows)
+    kept = N_MEMBERS * pairs * (4 * width + 44)
+    made = workers(path.n_jobs) * pairs * bytes_of_view(width) if rows.kind is Points else 0
+    return [Need(f"lessons of {n:,} rows", kept + made, "take fewer threads (n_jobs), or fewer known rows")]
+
+
+def seating_needs(rows: Extent, seated: Integers, path: LearnedPath) -> list[Need]:
+    """Of the flagship's draws: all pairs of the rows to be seated, or candidates of too many."""
+    most = path.n_draws if len(seated) <= MANY_ITEMS else min(path.n_draws, DRAWS_OF_MANY)
+    total = max(most, path.n_chains)
+    draws = Need(f"{total:,} draws of {len(rows):,} rows", total * len(rows) * 12, FEWER_FLAGSHIP_DRAWS)
+    documents = None if rows.documents is None else rows.documents[seated]
+    pairs, width = n_pairs(len(seated), documents), n_columns(rows)
+    if rows.kind is Compared and documents is None and pairs > MOST_PAIRS:
+        return [draws]
+    # Two numbers and the features of each pair, its neighbours' lists, and its scores in every thread.
+    n_bytes = pairs * (4 * width + 56 + workers(path.n_jobs) * (9 * width + 8 * path.n_types + 8))
+    if rows.kind is Points:
+        largest = int(document_sizes(documents, len(seated)).max(initial=0))
+        n_bytes += largest * (largest - 1) // 2 * bytes_of_view(width)
+    else:
+        every = n_pairs(len(rows), rows.documents)
+        n_bytes += every * rows.n_features * 4 * 2
+    return [draws, Need(f"{pairs:,} pairs of rows by {width} features", n_bytes, FEWER_FLAGSHIP_PAIRS)]
+
+
+def n_columns(rows: Extent) -> int:
+    """The features of a pair, with the opinion of the trees."""
+    if rows.kind is not Points:
+        return rows.n_features + 1
+    single = rows.n_features if rows.n_features <= MOST_COORDINATES else 0
+    return 2 + len(N_NEIGHBOURS) * len(WALK_STEPS) + single + 1
+
+
+def bytes_of_view(width: int) -> int:
+    """Of a pair of vectors while its features are made: three times in double precision, and six square tables."""
+    return 24 * width + 96
+
+
+def document_sizes(documents: Documents, n: int) -> Integers:
+    return np.array([n]) if documents is None else np.bincount(codes(documents), minlength=1)
