@@ -67,6 +67,12 @@ def changed(**cells: str) -> list[dict[str, str]]:
     return [{**row, **cells} for row in GOOD]
 
 
+def long_cell(place: int) -> list[dict[str, str]]:
+    """Records to cluster, one of which is too long to be compared."""
+    rows = rows_of(citations()[1])[:10]
+    return [row | ({"title": "x" * 30_000} if k == place else {}) for k, row in enumerate(rows)]
+
+
 def without(column: str) -> list[dict[str, str]]:
     return [{name: cell for name, cell in row.items() if name != column} for row in GOOD]
 
@@ -117,6 +123,30 @@ CASES: dict[str, tuple[Callable[[Place], tuple[object, ...]], str]] = {
         "has no 'doc'",
     ),
     "a cell too long": (lambda p: p.fit(p.rows([GOOD[0] | {"title": "x" * 30_000}, *GOOD[1:]])), "shorten the cell"),
+    # rows are counted as in the file, whatever order they are worked on in
+    "a long cell to cluster": (
+        lambda p: p.cluster(records=p.rows(long_cell(4))),
+        "a.csv, row 6, column 'title': 30,000",
+    ),
+    "a long cell below empty lines": (
+        lambda p: p.cluster(records=p.text(p.rows(long_cell(4)).read_text(encoding="utf-8").replace("\n", "\n\n", 3))),
+        "a.csv, row 9, column 'title'",
+    ),
+    "a long cell of JSON": (
+        lambda p: p.cluster(records=p.text("\n".join(map(json.dumps, long_cell(4))), "a.jsonl")),
+        "a.jsonl, row 5, column 'title'",
+    ),
+    "a long cell beside known records": (
+        lambda p: p.cluster(
+            "--known", p.rows([{"id": GOOD[0]["id"], "cluster": "k"}], "known.csv"),
+            "--known-records", p.rows(GOOD[:9], "others.csv"), records=p.rows(long_cell(4)),
+        ),
+        "row 6, column 'title'",
+    ),
+    "a long cell to explain": (
+        lambda p: ("explain", p.made / "model", p.rows(long_cell(4)), *(row["id"] for row in long_cell(4)[:2])),
+        "a.csv, row 6, column 'title'",
+    ),
     # specs
     "no such spec": (
         lambda p: p.fit(p.made / "train.csv", "--spec", p.folder / "no.toml"),
@@ -191,7 +221,7 @@ CASES: dict[str, tuple[Callable[[Place], tuple[object, ...]], str]] = {
     "two outputs in one": (lambda p: p.cluster("--uncertain", p.out / "c.csv"), "is named twice"),
     "a report in no folder": (lambda p: p.cluster("--report", p.out / "no" / "r.html"), "there is no folder"),
     "draws on a file": (lambda p: p.cluster("--draws", p.text("x")), "there is a file of this name"),
-    "an engine not there": (lambda p: p.cluster("--engine", "spark"), "--engine spark is not there yet"),
+    "workers of spark": (lambda p: p.cluster("--engine", "spark", "--workers", "2"), "--workers belongs to"),
     "an engine not known": (lambda p: p.cluster("--engine", "hadoop"), "'--engine'"),
     # known clusters
     "known records without clusters": (lambda p: p.cluster("--known-records", p.made / "test.csv"), "needs --known"),

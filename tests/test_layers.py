@@ -11,7 +11,7 @@ ROOT = Path(scdp.__file__).parent
 
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
-    ["errors", "compile", "files", "folds", "reading"],
+    ["errors", "compile", "files", "folds", "leftovers", "memory", "reading"],
     ["records", "specs", "compare"],
     ["datasets"],
     ["blocking"],

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from scdp.posterior.canonical import canonical_labels
 from scdp.seating.likelihood import Weights, seat_known
 from scdp.seating.pairs import Pairs
 from scdp.seating.pieces import Knots
 from scdp.seating.plain import canonical, exact_law, log_likelihood
-from scdp.seating.restaurant import seat_all
+from scdp.seating.restaurant import seat_all, stream_of
 from scdp.seating.training import Lesson, Shape, first_guess, objective
 
 # Every statistical test below fails by chance with this probability.
@@ -89,8 +90,9 @@ def test_draws_follow_the_exact_law(n_again, with_known, share):
     assert sum(law.values()) == pytest.approx(1)
     n_draws = 4_000
     counts: dict[tuple[int, ...], int] = {}
-    for _ in range(n_draws):
-        drawn = seat_all(pairs.neighbours, score, weights, known, n_again, rng)
+    names = rng.integers(2**63, size=len(known)).astype(np.uint64)
+    for number in range(n_draws):
+        drawn = seat_all(pairs.neighbours, score, weights, known, n_again, stream_of(3, number), names)
         assert (drawn[known >= 0] == known[known >= 0]).all()
         name = canonical(dict(enumerate(drawn.tolist())))
         counts[name] = counts.get(name, 0) + 1
@@ -128,8 +130,10 @@ def test_items_that_no_pair_connects_are_never_together():
     rng = np.random.default_rng(4)
     pairs = Pairs(4, np.array([0, 2]), np.array([1, 3]), np.zeros((2, 1), np.float32))
     weights = random_weights(rng, 1)
-    for _ in range(200):
-        drawn = seat_all(pairs.neighbours, np.full((2, 1), 5.0), weights, np.full(4, -1), 2, rng)
+    names = np.arange(4, dtype=np.uint64)
+    for number in range(200):
+        score, stream = np.full((2, 1), 5.0), stream_of(4, number)
+        drawn = seat_all(pairs.neighbours, score, weights, np.full(4, -1), 2, stream, names)
         assert not set(drawn[:2]) & set(drawn[2:])
 
 
@@ -147,3 +151,21 @@ def test_components_do_not_disturb_each_other():
     for partition, probability in together.items():
         marginal[partition[:3]] = marginal.get(partition[:3], 0.0) + probability
     assert marginal == pytest.approx(alone)
+
+
+def test_a_component_is_seated_the_same_alone_and_among_others():
+    rng = np.random.default_rng(6)
+    one, other = random_pairs(rng, 6, 0.7), random_pairs(rng, 5, 0.7)
+    both = Pairs(
+        11,
+        np.append(one.left, other.left + 6),
+        np.append(one.right, other.right + 6),
+        np.vstack([one.features, other.features]),
+    )
+    score, weights = rng.normal(0, 1, (len(both), 2)), random_weights(rng, 2)
+    names = rng.integers(2**63, size=11).astype(np.uint64)
+    for number in range(100):
+        stream = stream_of(7, number)
+        all_of_them = seat_all(both.neighbours, score, weights, np.full(11, -1), 2, stream, names)
+        alone = seat_all(other.neighbours, score[len(one) :], weights, np.full(5, -1), 2, stream, names[6:])
+        assert (canonical_labels(all_of_them[6:]) == canonical_labels(alone)).all()

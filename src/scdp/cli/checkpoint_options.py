@@ -13,6 +13,8 @@ from scdp.cli.terminal import sentence, tell
 from scdp.errors import InputError
 
 PARTS = ("fit", "predict")
+# Of many records, the flagship keeps the components that are done.
+SHARDS = "shards"
 
 
 def checkpoint_options(output: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -68,7 +70,8 @@ def _refuse_used(folder: Path, shown: Path) -> None:
 
 
 def _holds_any(folder: Path) -> bool:
-    return any(any((folder / part).glob("chain*.npz")) for part in PARTS)
+    chains = any(any((folder / part).glob("chain*.npz")) for part in PARTS)
+    return chains or any((folder / SHARDS).glob("shard-*.npy"))
 
 
 def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
@@ -84,9 +87,11 @@ def _discard(folder: Path) -> None:
 
     for part in PARTS:
         discard(folder / part)
+    for path in (folder / SHARDS).glob("shard-*.npy"):
+        path.unlink(missing_ok=True)
 
 
 def _remove_if_empty(folder: Path) -> None:
-    for place in (*(folder / part for part in PARTS), folder):
+    for place in (*(folder / part for part in (*PARTS, SHARDS)), folder):
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from scdp.cli.checkpoint_options import checkpoint_folder, checkpoint_options
+from scdp.cli.checkpoint_options import SHARDS, checkpoint_folder, checkpoint_options
 from scdp.cli.evaluate_command import CLUSTER_COLUMNS, ID_COLUMNS
 from scdp.cli.fit_command import say, shows_bars, told
 from scdp.cli.terminal import tell
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from scdp.estimators import SCDP
     from scdp.estimators.result import ClusterResult
     from scdp.records import Records
+    from scdp.seating.shards import Engine
 
 REPORT_MODULE = "scdp.report.result_page"
 DRAWS_FILE = "posterior.npz"
@@ -29,6 +31,18 @@ Examples:
 """
 
 _PATH = click.Path(path_type=Path)
+INTERVAL = 0.9
+
+
+class Outputs(NamedTuple):
+    """The files to write; None = not asked for."""
+
+    out: Path
+    uncertain: Path
+    report: Path | None
+    draws: Path | None
+    spreadsheet: Path | None
+    summary: Path | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -45,7 +59,9 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--spreadsheet", type=_PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet."
 )
+@click.option("--summary", type=_PATH, metavar="FILE", help="How many clusters, with an interval, as JSON.")
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a core]")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
 @checkpoint_options("FILE")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
@@ -59,7 +75,9 @@ def cluster(
     draws: Path | None,
     uncertain: Path | None,
     spreadsheet: Path | None,
+    summary: Path | None,
     engine: str,
+    workers: int | None,
     seed: int | None,
     checkpoint: Path | None,
     seconds: float,
@@ -76,9 +94,9 @@ def cluster(
     """
     from scdp.records import read_records
 
-    _check_engine(engine)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
-    _check_outputs(out, doubtful, report, draws, records, spreadsheet)
+    outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary)
+    _check_outputs(outputs, records)
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
     fitted = open_model(model, quiet)
@@ -88,11 +106,12 @@ def cluster(
     given = None if known is None else _known_clusters(read_records(known), fitted)
     samples = not fitted.fitted_.independent_draws
     with checkpoint_folder(checkpoint, out, resume, samples) as kept:
-        fitted.set_params(checkpoint=kept, checkpoint_seconds=seconds)
+        where = _engine(engine, workers, kept / SHARDS)
+        fitted.set_params(checkpoint=kept, checkpoint_seconds=seconds, engine=where)
         result = _cluster(fitted, table, given, seed, quiet)
-        _write(result, out, doubtful, report, draws, spreadsheet)
+        _write(result, outputs)
     if not quiet:
-        tell(_summary(result, out, doubtful))
+        tell(_summary(result, outputs))
 
 
 def open_model(folder: Path, quiet: bool) -> SCDP:
@@ -113,21 +132,22 @@ def require_columns(records: Records, model: SCDP) -> None:
     records.require(*names, *(name for name in (spec.id, spec.group) if name is not None))
 
 
-def _check_engine(engine: str) -> None:
-    if engine == "spark":
-        raise InputError("--engine spark is not there yet; leave it out, or use --engine local")
+def _engine(name: str, workers: int | None, folder: Path) -> Engine:
+    from scdp.engines import LocalEngine, SparkEngine
+
+    if name == "local":
+        return LocalEngine(workers, folder)
+    if workers is not None:
+        raise InputError(
+            "--workers belongs to --engine local; tell Spark by its own settings how many to use"
+        )
+    return SparkEngine()
 
 
-def _check_outputs(
-    out: Path,
-    uncertain: Path,
-    report: Path | None,
-    draws: Path | None,
-    records: Path,
-    spreadsheet: Path | None,
-) -> None:
+def _check_outputs(outputs: Outputs, records: Path) -> None:
     from scdp.files import DELIMITERS, check_table_target, check_target
 
+    out, uncertain, report, draws, spreadsheet, summary = outputs
     for table in (out, uncertain):
         check_table_target(table)
     if report is not None:
@@ -140,7 +160,10 @@ def _check_outputs(
         check_target(spreadsheet)
         if spreadsheet.suffix.lower() not in DELIMITERS:
             raise InputError(f"{spreadsheet}: spreadsheets open text files; name it .csv or .tsv")
-    files = [path.absolute() for path in (out, uncertain, report, records, spreadsheet) if path is not None]
+    if summary is not None:
+        check_target(summary)
+    named = (out, uncertain, report, records, spreadsheet, summary)
+    files = [path.absolute() for path in named if path is not None]
     twice = next((path for path in files if files.count(path) > 1), None)
     if twice is not None:
         raise InputError(f"{twice}: is named twice; give every file of its own name")
@@ -176,7 +199,8 @@ def _joined(records: Records, more: Records, model: SCDP) -> Records:
                 f"{records.source} and {more.source}: the id {min(map(str, both))!r} is in both; "
                 "leave the known records out of one"
             )
-    return Records(columns, f"{more.source} and {records.source}")
+    numbers = np.concatenate([more.numbers, records.numbers])
+    return Records(columns, f"{more.source} and {records.source}", numbers)
 
 
 def _known_clusters(clusters: Records, model: SCDP) -> dict[str, str]:
@@ -217,17 +241,11 @@ def _cluster(
     return result
 
 
-def _write(
-    result: ClusterResult,
-    out: Path,
-    uncertain: Path,
-    report: Path | None,
-    draws: Path | None,
-    spreadsheet: Path | None,
-) -> None:
+def _write(result: ClusterResult, outputs: Outputs) -> None:
     """All files appear together, or none."""
     from scdp.files import Staged, stage_spreadsheet, stage_table
 
+    out, uncertain, report, draws, spreadsheet, summary = outputs
     made = draws is not None and not draws.exists()
     try:
         with Staged() as staged:
@@ -241,6 +259,9 @@ def _write(
                 staged.write(report, lambda part: write_report(part, result))
             if spreadsheet is not None:
                 stage_spreadsheet(staged, spreadsheet, spreadsheet_columns(result))
+            if summary is not None:
+                text = json.dumps(summary_words(result), indent=1) + "\n"
+                staged.write(summary, lambda part: part.write_text(text, encoding="utf-8"))
             stage_table(staged, out, cluster_columns(result))
     except BaseException:
         if made and draws is not None and draws.is_dir() and not any(draws.iterdir()):
@@ -257,9 +278,9 @@ def id_title(result: ClusterResult) -> str:
 def cluster_columns(result: ClusterResult) -> dict[str, list[object]]:
     """The columns of the file of clusters."""
     return {
-        id_title(result): list(map(str, result.ids)),
-        "cluster": list(map(str, result.labels)),
-        "probability": [round(float(p), 4) for p in result.probabilities],
+        id_title(result): list(map(str, result.ids.tolist())),
+        "cluster": list(map(str, result.labels.tolist())),
+        "probability": [round(p, 4) for p in result.probabilities.tolist()],
     }
 
 
@@ -285,8 +306,22 @@ def uncertain_columns(result: ClusterResult) -> dict[str, list[object]]:
     }
 
 
-def _summary(result: ClusterResult, out: Path, uncertain: Path) -> str:
-    low, high = result.posterior.n_clusters_interval(0.9)
+def summary_words(result: ClusterResult) -> dict[str, object]:
+    """The content of the file of --summary."""
+    low, high = result.posterior.n_clusters_interval(INTERVAL)
+    return {
+        "n_records": result.n_records,
+        "n_known": result.n_known,
+        "n_clusters": result.n_clusters,
+        "n_clusters_interval": [low, high],
+        "interval_level": INTERVAL,
+        "n_uncertain_pairs": len(result.uncertain),
+    }
+
+
+def _summary(result: ClusterResult, outputs: Outputs) -> str:
+    out, uncertain = outputs.out, outputs.uncertain
+    low, high = result.posterior.n_clusters_interval(INTERVAL)
     return (
         f"{out}: {result.n_records} records in {result.n_clusters} clusters (90 % interval {low} to {high}); "
         f"{len(result.uncertain)} uncertain pairs in {uncertain}"

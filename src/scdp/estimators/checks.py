@@ -89,6 +89,11 @@ def row_order(
     new: Any, documents: NDArray[Any] | None, known: Integers | None = None, spec: Spec | None = None
 ) -> NDArray[np.intp]:
     """An order of new rows that does not depend on the order they came in (as far as rows differ)."""
+    if isinstance(new, Records) and spec is not None and spec.id in new.names:
+        # Ids tell rows apart by themselves; the others only order those without one.
+        ids = _ranks(new[spec.id])
+        if len(np.unique(ids)) == len(ids):
+            return np.argsort(ids, kind="stable") if documents is None else np.lexsort((ids, documents))
     if isinstance(new, Records) and spec is not None:
         columns = compared_columns(new, spec)
         names = [*columns.names, *([spec.id] if spec.id in new.names else [])]

@@ -73,12 +73,14 @@ def cluster_records(
 def ids_of(records: Records, column: str | None) -> NDArray[Any]:
     """The ids of records; without a column of them, their row numbers."""
     if column is None:
-        return np.array([str(records.row_number(row)) for row in range(len(records))], dtype=object)
+        return np.array(list(map(str, records.numbers.tolist())), dtype=object)
     return unique_ids(records, column)
 
 
 def _numbered(ids: NDArray[Any], known: Mapping[str, str]) -> tuple[Integers, list[str]]:
     """The number of each record's given cluster (-1 = none), and the names by number."""
+    if not known:
+        return np.full(len(ids), -1, dtype=np.int64), []
     there = set(ids.tolist())
     lost = [identifier for identifier in known if identifier not in there]
     if lost:
@@ -94,16 +96,28 @@ def _numbered(ids: NDArray[Any], known: Mapping[str, str]) -> tuple[Integers, li
 
 def cluster_names(labels: Integers, ids: NDArray[Any], given: list[str]) -> NDArray[Any]:
     """Given clusters (numbered first) by their name, new ones by the smallest id of their records."""
-    taken = set(given)
-    names: dict[int, str] = dict(enumerate(given))
+    order = np.argsort(ids, kind="stable")
+    found, first, places = np.unique(labels[order], return_index=True, return_inverse=True)
+    names = np.empty(len(found), dtype=object)
+    is_new = found >= len(given)
+    names[~is_new] = [given[label] for label in found[~is_new].tolist()]
+    by_id = np.argsort(np.where(is_new, first, -1), kind="stable")[np.count_nonzero(~is_new) :]
+    names[by_id] = _free_names([PREFIX + str(one) for one in ids[order[first[by_id]]].tolist()], given)
     named = np.empty(len(labels), dtype=object)
-    for row in np.argsort(ids, kind="stable"):
-        label = int(labels[row])
-        if label not in names:
-            names[label] = _free_name(PREFIX + str(ids[row]), taken)
-            taken.add(names[label])
-        named[row] = names[label]
+    named[order] = names[places]
     return named
+
+
+def _free_names(wanted: list[str], given: list[str]) -> list[str]:
+    """Names that no other cluster has; who comes first keeps the name."""
+    taken = set(given)
+    if taken.isdisjoint(wanted) and len(set(wanted)) == len(wanted):
+        return wanted
+    free = []
+    for name in wanted:
+        free.append(_free_name(name, taken))
+        taken.add(free[-1])
+    return free
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -134,20 +148,7 @@ def _dense_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integer
 
 def _sparse_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integers, Integers, Floats]:
     """As `_dense_pairs`, by counting over some draws only the pairs that are ever together."""
-    from scipy.sparse import csr_array, triu
+    from scdp.posterior.together import pairs_together
 
     stored = posterior.stored
-    draws = stored.evenly_spaced(SPARSE_DRAWS)
-    counts: Any = None
-    for draw in draws:
-        labels = stored.labels_at(np.array([draw]))[0]
-        member = csr_array(
-            (np.ones(len(labels), np.int32), (labels, np.arange(len(labels)))),
-            shape=(int(labels.max()) + 1, len(labels)),
-        )
-        pairs = triu(member.T @ member, k=1)
-        counts = pairs if counts is None else counts + pairs
-    found = counts.tocoo()
-    probability = found.data / len(draws)
-    kept = (probability >= low) & (probability <= high)
-    return found.row[kept].astype(np.int64), found.col[kept].astype(np.int64), probability[kept]
+    return pairs_together(stored, stored.evenly_spaced(SPARSE_DRAWS), low, high)

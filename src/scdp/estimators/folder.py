@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scdp import __version__
 from scdp.errors import InputError
 from scdp.estimators.fitted import Words, fitted_class, part
-from scdp.files import remove, sync
+from scdp.files import sync
+from scdp.leftovers import leftovers_of, part_of, remove, remove_leftovers
 from scdp.posterior import Posterior
 from scdp.reading import parse_json, read_arrays, read_bytes
 
@@ -39,8 +40,10 @@ MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR = (
 )
 FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR)
 LARGEST_WORDS = 64 << 20
+# The ending of a model's folder while another takes its place.
+OLD = ".old"
 # Where a run keeps its checkpoints is of this machine, and no part of the model: nobody's file says where to write.
-LEFT_OUT = ("spec", "checkpoint", "checkpoint_seconds")
+LEFT_OUT = ("spec", "checkpoint", "checkpoint_seconds", "engine")
 
 
 def check_model_target(folder: Path, force: bool = False) -> Path:
@@ -62,10 +65,9 @@ def check_model_target(folder: Path, force: bool = False) -> Path:
 def save(model: SCDP, folder: str | os.PathLike[str], force: bool, spec_text: str | None) -> None:
     """Write beside the target, then rename. Foreign files are kept, and only by `force` is a model put among them."""
     target = check_model_target(Path(folder), force)
-    part_folder = target.absolute().with_name(f".{target.absolute().name}.{os.getpid()}.part")
-    old = part_folder.with_suffix(".old")
+    part_folder, old = part_of(target.absolute()), part_of(target.absolute(), OLD)
     try:
-        remove(part_folder)
+        _recover(target.absolute())
         part_folder.mkdir()
         _write_files(model, part_folder, spec_text)
         _swap(part_folder, target.absolute(), old)
@@ -79,6 +81,20 @@ def save(model: SCDP, folder: str | os.PathLike[str], force: bool, spec_text: st
 
 def _foreign(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+
+
+def _recover(target: Path) -> None:
+    """Where a process was killed while it put a model in the place of another: keep what was there, drop halves."""
+    for old in leftovers_of(target, OLD):
+        if not target.exists():
+            old.rename(target)
+            continue
+        for name in _foreign(old):
+            if not (target / name).exists():
+                (old / name).rename(target / name)
+        if not _foreign(old):
+            remove(old)
+    remove_leftovers(target)
 
 
 def _swap(new: Path, target: Path, old: Path) -> None:

@@ -38,7 +38,8 @@ from scdp.seating.learned import (
     train,
 )
 from scdp.seating.neighbourhood import VectorView, units
-from scdp.seating.pairs import Pairs
+from scdp.seating.pairs import Features, Pairs
+from scdp.seating.shards import Blocked, Draws, Engine, everyone_alone
 from scdp.seating.sources import PairSource, VectorSource, pairs_of
 
 Floats = NDArray[np.float64]
@@ -127,24 +128,21 @@ class LearnedFit:
             narrow,
         )
 
-    def pairs(self, rows: Rows, documents: NDArray[Any] | None, items: Integers) -> tuple[Pairs, bool]:
-        """The pairs of some rows that may be together, by the numbers of rows; and whether only candidates."""
+    def pairs(self, rows: Rows, documents: NDArray[Any] | None, items: Integers) -> Pairs | Blocked:
+        """The pairs of some rows that may be together, by their places among these; or how to make them."""
         if isinstance(rows, Precomputed):
-            return pairs_of(rows.distances).within(np.isin(np.arange(len(rows)), items)), False
-        candidates = False
+            every = pairs_of(rows.distances)
+            return every if len(items) == every.n_items else every.take(items)
         if isinstance(rows, Points):
             assert self.view is not None
             own = None if documents is None else codes(documents[items])
-            found = self.view.pairs(rows.values[items], own)
-        else:
-            part = _part(rows, items)
-            candidates = part.too_many or not self.narrow
-            if candidates and self.wide is None:
-                raise InputError(TOO_MANY.format(len(items)))
-            found = (
-                self.wide.pairs(part) if candidates and self.wide is not None else pairs_of(part.distances)
-            )
-        return Pairs(len(rows), items[found.left], items[found.right], found.features), candidates
+            return self.view.pairs(rows.values[items], own)
+        part = _part(rows, items)
+        if self.narrow and not part.too_many:
+            return pairs_of(part.distances)
+        if self.wide is None:
+            raise InputError(TOO_MANY.format(len(items)))
+        return self.wide.blocked(part)
 
     def posterior(
         self,
@@ -155,7 +153,7 @@ class LearnedFit:
         shape: tuple[int, int],
         seed: int,
         shared: bool,
-        n_jobs: int = 1,
+        engine: Engine,
         progress: Progress | None = None,
     ) -> Posterior:
         """Draws of all rows, `shape` being (chains, draws); only the given items may be together with others.
@@ -163,13 +161,32 @@ class LearnedFit:
         Draws of one member are spread over all chains.
         """
         n_chains, n_draws = shape
-        pairs, candidates = self.pairs(rows, documents, items)
-        restaurant = self.wide.restaurant if candidates and self.wide is not None else self.restaurant
         numbers = np.full(len(known), -1)
         numbers[known >= 0] = codes(known[known >= 0])
-        drawn = restaurant.draw(pairs, numbers, n_chains * n_draws, seed, n_jobs, progress)
+        total = n_chains * n_draws
+        if len(items):
+            seated = self._seated(rows, documents, items, numbers[items], total, seed, engine, progress)
+        else:
+            seated = np.zeros((total, 0), dtype=np.int32)
+        drawn = seated if len(items) == len(known) else _among_all(seated, items, numbers)
         draws = drawn.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
         return Posterior(draws, fixed=numbers, shared=shared)
+
+    def _seated(
+        self,
+        rows: Rows,
+        documents: NDArray[Any] | None,
+        items: Integers,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        engine: Engine,
+        progress: Progress | None,
+    ) -> Draws:
+        pairs = self.pairs(rows, documents, items)
+        if isinstance(pairs, Blocked):
+            return engine.seat_blocked(pairs, known, n_draws, seed, progress)
+        return engine.seat(self.restaurant, pairs, known, n_draws, seed, progress)
 
     def contributions(self, distances: Floats) -> Floats:
         """By comparison, the log-odds that would be lost if it were missing."""
@@ -193,7 +210,7 @@ class LearnedFit:
 
     def to_parts(self) -> tuple[Words, Arrays]:
         words, arrays = rows_to_parts(self.rows)
-        more_words, more_arrays = restaurant_to_parts(self.restaurant)
+        more_words, more_arrays = restaurant_to_parts(self.restaurant) if self.narrow else ({}, {})
         words |= more_words | {
             "model": "flagship",
             "seed": self.seed,
@@ -215,7 +232,11 @@ class LearnedFit:
     @classmethod
     def from_parts(cls, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         features = tuple(map(str, part(words, "features")))
-        restaurant = restaurant_from_parts(words, arrays, len(features))
+        wide = Wide.from_parts(words, arrays, len(features))
+        narrow = bool(words.get("narrow", True)) or wide is None
+        restaurant = (
+            restaurant_from_parts(words, arrays, len(features)) if narrow or wide is None else wide.restaurant
+        )
         view = view_from_parts(arrays)
         if view is not None and view.names != features:
             raise InputError("'features' are not those of vectors of as many coordinates as 'view.mean' has")
@@ -231,7 +252,6 @@ class LearnedFit:
             raise InputError(f"there are {len(rows)} rows, and documents for {len(documents)}")
         n_records, n_clusters, seed = (number(words, name) for name in ("n_records", "n_clusters", "seed"))
         learned = restaurant, view, features, importance, calibration_from_parts(arrays)
-        wide = Wide.from_parts(words, arrays, len(features))
         if wide is not None and isinstance(rows, Compared):
             rows = replace(rows, blocked=True)
         return cls(
@@ -243,8 +263,15 @@ class LearnedFit:
             documents,
             seed,
             wide,
-            bool(words.get("narrow", True)),
+            narrow,
         )
+
+
+def _among_all(seated: Draws, items: Integers, known: Integers) -> Draws:
+    """Draws of all rows from those of some: the others are in their given clusters."""
+    draws = everyone_alone(len(seated), known)
+    draws[:, items] = items.astype(np.int32)[seated]
+    return draws
 
 
 def _part(rows: Rows, items: Integers) -> Compared:
@@ -266,7 +293,7 @@ def _source(
     return view, VectorSource(values, group, view)
 
 
-def _lost_without(restaurant: LearnedRestaurant, features: NDArray[np.float32]) -> Floats:
+def _lost_without(restaurant: LearnedRestaurant, features: Features) -> Floats:
     """(pairs, features): how much higher each score is than with that feature missing."""
     whole = restaurant.mean_score(features)
     lost = np.zeros(features.shape)

@@ -18,6 +18,7 @@ from scdp.seating.learned import LearnedRestaurant, Member
 from scdp.seating.likelihood import Weights
 from scdp.seating.neighbourhood import VectorView
 from scdp.seating.pieces import MOST_KNOTS, Knots
+from scdp.seating.sieve import Sieve
 from scdp.seating.training import Parameters
 from scdp.seating.trees import Trees
 
@@ -77,12 +78,47 @@ def restaurant_from_parts(
     return LearnedRestaurant(knots, members, number(words, "n_again", 0, MOST_AGAIN))
 
 
+def sieve_to_parts(sieve: Sieve) -> tuple[Words, Arrays]:
+    words = {"sieve_bias": sieve.bias, "sieve_n_records": sieve.n_records}
+    arrays: Arrays = {
+        "sieve.order": np.array(sieve.order, dtype=np.int64),
+        "sieve.knots": sieve.knots.at,
+        "sieve.heights": sieve.heights,
+        "sieve.missing": sieve.missing,
+        "sieve.together": sieve.together,
+    }
+    return words, arrays
+
+
+def sieve_from_parts(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int) -> Sieve:
+    order = array_part(arrays, "sieve.order", (n_features,), "i")
+    if sorted(order.tolist()) != list(range(n_features)):
+        raise InputError("'sieve.order' is not an order of the comparisons")
+    at = array_part(arrays, "sieve.knots", (n_features, None))
+    bias = part(words, "sieve_bias")
+    if isinstance(bias, bool) or not isinstance(bias, int | float) or not np.isfinite(bias):
+        raise InputError(f"'sieve_bias' is {bias!r}, and it should be a number")
+    return Sieve(
+        tuple(order.tolist()),
+        _checked_knots(at, np.full(n_features, -1), "sieve.knots"),
+        array_part(arrays, "sieve.heights", at.shape),
+        array_part(arrays, "sieve.missing", (n_features,)),
+        float(bias),
+        number(words, "sieve_n_records", 1),
+        np.sort(array_part(arrays, "sieve.together", (None,))),
+    )
+
+
 def _knots(arrays: Mapping[str, NDArray[Any]], width: int) -> Knots:
     at = array_part(arrays, "knots", (width, None))
+    return _checked_knots(at, array_part(arrays, "sign", (width,), "i"), "knots")
+
+
+def _checked_knots(at: NDArray[Any], sign: NDArray[Any], name: str) -> Knots:
     gaps = np.diff(at, axis=1)
     if not 1 <= gaps.shape[1] < MOST_KNOTS or not (gaps > 0).all():
-        raise InputError(f"'knots' do not increase, or are not 2 to {MOST_KNOTS} a feature")
-    return Knots(at, array_part(arrays, "sign", (width,), "i"))
+        raise InputError(f"{name!r} do not increase, or are not 2 to {MOST_KNOTS} a feature")
+    return Knots(at, sign)
 
 
 def _trees(arrays: Mapping[str, NDArray[Any]], prefix: str, n_features: int) -> Trees:

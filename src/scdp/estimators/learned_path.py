@@ -15,6 +15,11 @@ from scdp.estimators.learned_fit import LearnedFit
 from scdp.estimators.path import Bar, Documents, Integers, at_least_one, workers
 from scdp.posterior import Posterior
 from scdp.seating.learned import Choices
+from scdp.seating.shards import Engine, InThreads
+
+# Of so many items, as many draws as of a few would take gigabytes, and sums over them are sharp with less.
+MANY_ITEMS = 100_000
+DRAWS_OF_MANY = 60
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -27,6 +32,7 @@ class LearnedPath:
     boosted: bool | None
     share_clusters: bool
     n_jobs: int | None
+    engine: Engine | None
     bar: Bar
 
     takes_candidates = True
@@ -70,8 +76,8 @@ class LearnedPath:
         seed: int,
         shared: bool,
     ) -> Posterior:
-        shape = (self.n_chains, max(1, -(-self.n_draws // self.n_chains)))
+        n_draws = self.n_draws if len(items) <= MANY_ITEMS else min(self.n_draws, DRAWS_OF_MANY)
+        shape = (self.n_chains, max(1, -(-n_draws // self.n_chains)))
+        engine = self.engine or InThreads(workers(self.n_jobs))
         with self.bar("seating") as progress:
-            return fitted.posterior(
-                rows, documents, items, known, shape, seed, shared, workers(self.n_jobs), progress
-            )
+            return fitted.posterior(rows, documents, items, known, shape, seed, shared, engine, progress)

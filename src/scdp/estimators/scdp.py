@@ -31,10 +31,12 @@ from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import UNKNOWN, feature_names, rows_of, spec_of
 from scdp.estimators.labels import labels_from
 from scdp.estimators.learned_path import LearnedPath
+from scdp.estimators.needs import check_fit, check_new
 from scdp.estimators.path import Path, one_of
 from scdp.estimators.patient_bar import PatientBar
 from scdp.posterior import ConvergenceWarning, Posterior
 from scdp.sampler.progress import ChainBars, ChainProgress
+from scdp.seating.shards import Engine
 from scdp.specs import Spec
 
 Integers = NDArray[np.int64]
@@ -79,6 +81,8 @@ class SCDP(ClusterMixin, BaseEstimator):
     checkpoint : a folder from which a killed `fit` or `predict` goes on when it is called again, draw for draw
         (docs/checkpoints.md); None = none. The flagship, which takes minutes, starts again instead.
     checkpoint_seconds : time between checkpoints of a chain; longer where writing one takes over 2 % of it.
+    engine : where the flagship seats items, such as `scdp.engines.LocalEngine()`; None = threads of this process.
+        Draws do not depend on it.
     verbose : show a bar per chain.
 
     Attributes
@@ -114,6 +118,7 @@ class SCDP(ClusterMixin, BaseEstimator):
         random_state: Any = None,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
+        engine: Engine | None = None,
         verbose: int = 0,
     ) -> None:
         self.model = model
@@ -140,6 +145,7 @@ class SCDP(ClusterMixin, BaseEstimator):
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.checkpoint_seconds = checkpoint_seconds
+        self.engine = engine
         self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
@@ -149,6 +155,7 @@ class SCDP(ClusterMixin, BaseEstimator):
         documents = check_documents(groups, X, self.spec)
         self._check_parameters()
         path = self._path()
+        check_fit(path, X, known, documents, self.spec, self.metric)
         settings = self.spec, self.metric, self.standardize
         with self._bar("comparing") as progress:
             rows = rows_of(X, documents, *settings, progress, path.takes_candidates)
@@ -229,7 +236,9 @@ class SCDP(ClusterMixin, BaseEstimator):
         known = np.concatenate([self.labels_[: len(fitted.rows)], given])
         together = joined_documents(fitted.documents, documents)
         seed = fitted.seed + 1 if random_state is None else random_state
-        return self._path().sample_new(fitted, X, together, known, seed)
+        path = self._path()
+        check_new(path, fitted, known, together, self.share_clusters)
+        return path.sample_new(fitted, X, together, known, seed)
 
     def explain(
         self,

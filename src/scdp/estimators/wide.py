@@ -1,4 +1,8 @@
-"""Records whose pairs are too many: a blocking says which to compare, and a restaurant learns from such pairs alone."""
+"""Records whose pairs are too many: blockings say which to compare, and a restaurant learns from such pairs alone.
+
+Where even the candidates are too many, a sieve says which of these to keep, and another restaurant has learned from
+what it keeps.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +17,66 @@ from scdp.blocking import Blocking, learn_blocking
 from scdp.errors import InputError
 from scdp.estimators.fitted import Arrays, Words, part
 from scdp.estimators.inputs import Compared
-from scdp.estimators.learned_parts import restaurant_from_parts, restaurant_to_parts
-from scdp.seating.blocked import blocked_pairs
+from scdp.estimators.learned_parts import (
+    restaurant_from_parts,
+    restaurant_to_parts,
+    sieve_from_parts,
+    sieve_to_parts,
+)
+from scdp.seating.blocked import (
+    affordable,
+    blocked_pairs,
+    candidates_a_record,
+    compared,
+    prepared_columns,
+)
 from scdp.seating.learned import Choices, LearnedRestaurant, Trial, train
 from scdp.seating.pairs import Pairs
-from scdp.seating.sources import PairSource
+from scdp.seating.shards import Blocked
+from scdp.seating.sieve import CUT, LabelledPairs, Sieve, learn_sieve
+from scdp.seating.sources import PairSource, SiftedSource
 
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 PREFIX = "wide."
-# True pairs that are never compared are lost, so blocking keeps more of them than it does where pairs are costly.
-RECALL = 0.998
+PREFIX_FAR = "wide.far."
+# True pairs that are never compared are lost, so the first blocking keeps nearly all; the others are for more records.
+RECALLS = (0.998, 0.99, 0.95)
 FEWEST_CLUSTERS = 20
+# More candidates than this go through the sieve, if there is one: to seat them all would take minutes.
+MOST_CANDIDATES = 1_000_000
+# Fewer pairs of one cluster are too few to say of any pair that it cannot be one.
+FEWEST_FOR_A_SIEVE = 100
+# Pairs that a sieve learns from: of one cluster, candidates, and any others.
+MOST_OF_A_KIND = 100_000
+# A lesson has at least this part of the labelled items.
+LARGEST_SHARE = 8
+
+
+class Far(NamedTuple):
+    """For many records: the sieve, and what the pairs that it keeps have taught."""
+
+    sieve: Sieve
+    restaurant: LearnedRestaurant
 
 
 class Wide(NamedTuple):
-    """Which records to compare, and what such pairs have taught."""
+    """Which records to compare (the most thorough blocking first), and what such pairs have taught."""
 
-    blocking: Blocking
+    blockings: tuple[Blocking, ...]
     restaurant: LearnedRestaurant
+    far: Far | None
 
     def to_parts(self) -> tuple[Words, Arrays]:
         words, arrays = restaurant_to_parts(self.restaurant)
-        prefixed = {PREFIX + name: array for name, array in arrays.items()}
-        return {"wide": words | {"blocking": self.blocking.to_dict()}}, prefixed
+        words |= {"blockings": [blocking.to_dict() for blocking in self.blockings]}
+        arrays = {PREFIX + name: array for name, array in arrays.items()}
+        if self.far is not None:
+            sieve_words, sieve_arrays = sieve_to_parts(self.far.sieve)
+            far_words, far_arrays = restaurant_to_parts(self.far.restaurant)
+            words |= {"far": sieve_words | far_words}
+            arrays |= {PREFIX_FAR + name: array for name, array in (sieve_arrays | far_arrays).items()}
+        return {"wide": words}, arrays
 
     @classmethod
     def from_parts(
@@ -44,17 +85,42 @@ class Wide(NamedTuple):
         """None where the stored model has none."""
         if "wide" not in words:
             return None
-        own = words["wide"]
-        if not isinstance(own, Mapping) or not isinstance(part(own, "blocking"), Mapping):
-            raise InputError("'wide' is not what belongs there")
-        stored = {
-            name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)
-        }
-        return cls(Blocking.from_dict(own["blocking"]), restaurant_from_parts(own, stored, n_features))
+        own = _mapping(words, "wide")
+        # Models of version 0.1 had one blocking.
+        blockings = [own["blocking"]] if "blocking" in own else part(own, "blockings")
+        if not isinstance(blockings, list) or not blockings:
+            raise InputError("'blockings' is not what belongs there")
+        if not all(isinstance(blocking, Mapping) for blocking in blockings):
+            raise InputError("'blockings' is not what belongs there")
+        far = None
+        if "far" in own:
+            stored = _without_prefix(arrays, PREFIX_FAR)
+            far_words = _mapping(own, "far")
+            far = Far(
+                sieve_from_parts(far_words, stored, n_features),
+                restaurant_from_parts(far_words, stored, n_features + 1),
+            )
+        near = restaurant_from_parts(own, _without_prefix(arrays, PREFIX), n_features)
+        return cls(tuple(map(Blocking.from_dict, blockings)), near, far)
 
-    def pairs(self, rows: Compared) -> Pairs:
-        """The candidate pairs of records."""
-        return blocked_pairs(rows.records, rows.spec, self.blocking)
+    def blocked(self, rows: Compared) -> Blocked:
+        """How these records are to be compared, and who judges their pairs."""
+        records = rows.records
+        enough = MOST_CANDIDATES / max(len(records), 1)
+        if self.far is None or candidates_a_record(records, self.blockings[0]) <= enough:
+            return Blocked(records, rows.spec, self.blockings[0], None, self.restaurant)
+        return Blocked(records, rows.spec, affordable(records, self.blockings), *self.far)
+
+
+def _mapping(words: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    own = words[name]
+    if not isinstance(own, Mapping):
+        raise InputError(f"{name!r} is not what belongs there")
+    return own
+
+
+def _without_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 class Lesson(NamedTuple):
@@ -70,18 +136,87 @@ def learn_wide(rows: Compared, cluster: Integers, choices: Choices, seed: int, n
     if len(np.unique(cluster)) < FEWEST_CLUSTERS:
         return None
     try:
-        blocking, _ = learn_blocking(
-            rows.records, cluster, spec=rows.spec, recall=RECALL, random_state=seed % 2**31
-        )
+        blockings = _blockings(rows, cluster, seed)
     except InputError:
         # What cannot be blocked can still be compared in full, as long as it is not too much.
         return None
-    pairs = blocked_pairs(rows.records, rows.spec, blocking)
-    together = cluster[pairs.left] == cluster[pairs.right]
-    if not together.any():
+    pairs = blocked_pairs(rows.records, rows.spec, blockings[0])
+    if not (cluster[pairs.left] == cluster[pairs.right]).any():
         return None
     nowhere = np.zeros(len(cluster), dtype=np.int64)
     wanted = replace(choices, all_pairs=False)
     sign = np.full(pairs.n_features, -1)
     restaurant, trial = train(PairSource(pairs), cluster, nowhere, sign, wanted, seed, n_jobs)
-    return Lesson(Wide(blocking, restaurant), trial, pairs)
+    far = _learn_far(rows, pairs, cluster, wanted, seed, n_jobs)
+    return Lesson(Wide(blockings, restaurant, far), trial, pairs)
+
+
+def _learn_far(
+    rows: Compared, pairs: Pairs, cluster: Integers, choices: Choices, seed: int, n_jobs: int
+) -> Far | None:
+    """A sieve, and a restaurant of what it keeps of the candidates."""
+    n, sizes = len(cluster), np.bincount(cluster)
+    if (sizes * (sizes - 1) // 2).sum() < FEWEST_FOR_A_SIEVE:
+        return None
+    rng = np.random.default_rng([seed, 4])
+    one, other, weight = _lesson_pairs(pairs.left, pairs.right, cluster, rng)
+    columns = prepared_columns(rows.records, rows.spec)
+    shown = LabelledPairs(compared(columns, one, other), cluster[one], cluster[other], weight)
+    sieve, halves = learn_sieve(shown, n, rng)
+    log_odds = halves.log_odds(pairs.features, cluster[pairs.left], cluster[pairs.right], n)
+    # A part of the items has higher odds than all of them, so that more may pass there.
+    passed = log_odds >= CUT + sieve.full_shift(LARGEST_SHARE * n)
+    features = np.column_stack([pairs.features[passed], log_odds[passed]]).astype(np.float32)
+    every = Pairs(n, pairs.left[passed], pairs.right[passed], features)
+    sign = np.append(np.full(pairs.n_features, -1), 1)
+    nowhere = np.zeros(n, dtype=np.int64)
+    restaurant, _ = train(SiftedSource(every, sieve), cluster, nowhere, sign, choices, seed, n_jobs)
+    return Far(sieve, restaurant)
+
+
+def _blockings(rows: Compared, cluster: Integers, seed: int) -> tuple[Blocking, ...]:
+    found = [
+        learn_blocking(rows.records, cluster, spec=rows.spec, recall=recall, random_state=seed % 2**31)[0]
+        for recall in RECALLS
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _lesson_pairs(
+    left: Integers, right: Integers, cluster: Integers, rng: np.random.Generator
+) -> tuple[Integers, Integers, Floats]:
+    """Pairs of one cluster, other candidates, and any others, with how many of their kind each stands for."""
+    n = len(cluster)
+    order = np.argsort(cluster, kind="stable")
+    sizes = np.bincount(cluster)
+    together = _pairs_within(order, sizes)
+    candidates = left * n + right
+    apart = candidates[cluster[left] != cluster[right]]
+    drawn = rng.integers(0, n, (2, 2 * MOST_OF_A_KIND))
+    low, high = drawn.min(axis=0), drawn.max(axis=0)
+    strangers = np.unique((low * n + high)[(low < high) & (cluster[low] != cluster[high])])
+    strangers = np.setdiff1d(strangers, apart, assume_unique=True)
+    n_strangers = n * (n - 1) // 2 - len(together) - len(apart)
+    parts = [
+        _some(together, len(together), rng),
+        _some(apart, len(apart), rng),
+        _some(strangers, n_strangers, rng),
+    ]
+    keys = np.concatenate([keys for keys, _ in parts])
+    return keys // n, keys % n, np.concatenate([np.full(len(keys), weight) for keys, weight in parts])
+
+
+def _some(keys: Integers, stand_for: int, rng: np.random.Generator) -> tuple[Integers, float]:
+    chosen = keys if len(keys) <= MOST_OF_A_KIND else rng.choice(keys, MOST_OF_A_KIND, replace=False)
+    return chosen, stand_for / max(len(chosen), 1)
+
+
+def _pairs_within(order: Integers, sizes: Integers) -> Integers:
+    """All pairs of items of one cluster as left * n + right; `order` has the clusters one after another."""
+    n = len(order)
+    ends = np.cumsum(sizes)
+    after = np.repeat(ends, sizes) - np.arange(n) - 1
+    first = np.repeat(np.arange(n), after)
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(after) - after, after)
+    one, other = order[first], order[second]
+    return np.minimum(one, other) * n + np.maximum(one, other)

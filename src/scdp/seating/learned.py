@@ -19,7 +19,7 @@ from scdp.errors import InputError
 from scdp.folds import canonical_labels, held_out_halves
 from scdp.seating.pairs import Pairs
 from scdp.seating.pieces import Knots
-from scdp.seating.restaurant import seat_all
+from scdp.seating.restaurant import seat_all, stream_of
 from scdp.seating.training import N_ORDERS, Lesson, Parameters, first_guess, learn
 from scdp.seating.trees import Trees, fit_trees
 
@@ -119,9 +119,15 @@ class LearnedRestaurant:
         seed: int,
         n_jobs: int = 1,
         progress: Progress | None = None,
-    ) -> Integers:
-        """Clusterings (draws, items); draw i is the same for any number of draws and jobs."""
-        draws = np.empty((n_draws, pairs.n_items), dtype=np.int64)
+        names: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.int32]:
+        """Clusterings (draws, items); draw i is the same for any number of draws and jobs.
+
+        All chance follows from the seed and the names of the items (their numbers, unless given), so that items that no
+        pair connects with these change nothing.
+        """
+        draws = np.empty((n_draws, pairs.n_items), dtype=np.int32)
+        names = np.arange(pairs.n_items, dtype=np.uint64) if names is None else names
         neighbours = pairs.neighbours
         done = 0
 
@@ -130,8 +136,9 @@ class LearnedRestaurant:
             score = self.scores(pairs, number)
             weights = self.members[number].parameters.weights
             for i in range(number, n_draws, len(self.members)):
-                rng = np.random.default_rng([seed, i])
-                draws[i] = seat_all(neighbours, score, weights, known, self.n_again, rng)
+                draws[i] = seat_all(
+                    neighbours, score, weights, known, self.n_again, stream_of(seed, i), names
+                )
                 done += 1
                 if progress is not None:
                     progress(done, n_draws)
@@ -227,10 +234,19 @@ def held_out_trial(
             parameters = learn_from(pairs.take(seen), known, knots, choices, rng)
             tried = pairs.take(unseen)
             score = parameters.scores(knots.places(tried.features))
-            nobody = np.full(tried.n_items, -1)
+            nobody, names = np.full(tried.n_items, -1), np.arange(tried.n_items, dtype=np.uint64)
             met = np.zeros(len(tried))
-            for _ in range(TRIAL_DRAWS):
-                drawn = seat_all(tried.neighbours, score, parameters.weights, nobody, choices.n_again, rng)
+            seed = int(rng.integers(2**63))
+            for number in range(TRIAL_DRAWS):
+                drawn = seat_all(
+                    tried.neighbours,
+                    score,
+                    parameters.weights,
+                    nobody,
+                    choices.n_again,
+                    stream_of(seed, number),
+                    names,
+                )
                 met += drawn[tried.left] == drawn[tried.right]
             truth = cluster[unseen][tried.left] == cluster[unseen][tried.right]
             probability.append(met / TRIAL_DRAWS)

@@ -2,17 +2,24 @@
 
 Items come in a random order and each sits down given those before it; then every item stands up and is seated again,
 given all others, a fixed number of times. A draw is exact: the law of this process is the model.
+
+All that is random about an item follows from its name and the number of the draw, so that items which no pair connects
+can be seated together, apart or on different machines, with the same result.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from scdp.blocking.keys import mixed
 from scdp.compile import kernel
 from scdp.seating.likelihood import Floats, Integers, Weights
 from scdp.seating.pairs import Neighbours
 
 NOT_SEATED = -1
+Names = NDArray[np.uint64]
+_STEPS_OF_TWO_TO_THE_53 = 2.0**-53
 
 
 @kernel
@@ -74,13 +81,30 @@ def choose_seat(
 
 
 @kernel
+def coming_in(items: Integers, names: Names, stream: np.uint64, round_number: int) -> Integers:
+    """The items in the random order of one round."""
+    keys = np.empty(len(items), np.uint64)
+    for place in range(len(items)):
+        keys[place] = mixed(mixed(stream, names[items[place]]), np.uint64(2 * round_number))
+    return items[np.argsort(keys)]
+
+
+@kernel
+def uniform(name: np.uint64, stream: np.uint64, round_number: int) -> float:
+    """A number in [0, 1), for the choice of one item in one round."""
+    value = mixed(mixed(stream, name), np.uint64(2 * round_number + 1))
+    return float(value >> np.uint64(11)) * _STEPS_OF_TWO_TO_THE_53
+
+
+@kernel
 def seat_all(
     neighbours: Neighbours,
     score: Floats,
     weights: Weights,
     known: Integers,
     n_again: int,
-    rng: np.random.Generator,
+    stream: np.uint64,
+    names: Names,
 ) -> Integers:
     """Clusters of all items; those with `known` >= 0 keep theirs and are there from the start."""
     n = known.shape[0]
@@ -99,8 +123,8 @@ def seat_all(
     total = np.zeros((size.shape[0], score.shape[1]))
     touched = np.empty(size.shape[0], np.int64)
     hidden = np.flatnonzero(known < 0)
-    for _ in range(1 + n_again):
-        for i in rng.permutation(hidden):
+    for again in range(1 + n_again):
+        for i in coming_in(hidden, names, stream, again):
             if cluster[i] >= 0:
                 k = cluster[i]
                 size[k] -= 1
@@ -108,10 +132,16 @@ def seat_all(
                 if size[k] == 0:
                     free[n_free] = k
                     n_free += 1
-            k = choose_seat(i, neighbours, score, weights, cluster, size, met, total, touched, rng.random())
+            chance = uniform(names[i], stream, again)
+            k = choose_seat(i, neighbours, score, weights, cluster, size, met, total, touched, chance)
             if k < 0:
                 n_free -= 1
                 k = free[n_free]
             cluster[i] = k
             size[k] += 1
     return cluster
+
+
+def stream_of(seed: int, draw: int) -> np.uint64:
+    """The stream of one draw."""
+    return np.uint64(np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)[0])

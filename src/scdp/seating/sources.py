@@ -11,6 +11,7 @@ from scdp.distances import Distances
 from scdp.errors import InputError
 from scdp.seating.neighbourhood import VectorView
 from scdp.seating.pairs import Integers, Pairs
+from scdp.seating.sieve import CUT, Sieve
 
 # Pairs are kept in single precision, whose squares must stay finite.
 LARGEST_UNIT = 1e15
@@ -55,3 +56,18 @@ class VectorSource:
     def pairs(self, items: Integers) -> Pairs:
         documents = None if self.documents is None else self.documents[items]
         return self.view.pairs(self.values[items], documents)
+
+
+@dataclass(frozen=True, eq=False)
+class SiftedSource:
+    """Pairs whose last feature is a sieve's log-odds, which a part of the items has among as many as it holds."""
+
+    every: Pairs
+    sieve: Sieve
+
+    def pairs(self, items: Integers) -> Pairs:
+        part = self.every.take(items)
+        features = part.features.copy()
+        features[:, -1] += np.float32(self.sieve.full_shift(len(items)))
+        kept = features[:, -1] >= CUT
+        return Pairs(part.n_items, part.left[kept], part.right[kept], features[kept])

@@ -1,0 +1,173 @@
+"""Engines: the same draws however components are divided, with workers that die, and from what was kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scdp.engines import LocalEngine
+from scdp.engines import local as local_engine
+from scdp.engines.finished import FinishedShards
+from scdp.errors import InputError
+from scdp.seating import shards as shards_module
+from scdp.seating.learned import LearnedRestaurant, Member
+from scdp.seating.likelihood import Weights
+from scdp.seating.pairs import Pairs
+from scdp.seating.pieces import Knots
+from scdp.seating.shards import InThreads, everyone_alone, label_by_first, shards_of
+from scdp.seating.training import Parameters
+
+N_DRAWS = 8
+
+
+def made_restaurant() -> LearnedRestaurant:
+    knots = Knots(np.array([[0.0, 0.5, 1.0]]), np.array([-1]))
+    members = []
+    for bias in (1.5, 2.5):
+        one = np.ones(1)
+        weights = Weights(0 * one, bias * one, one, 0.2 * one, -4 * one)
+        members.append(Member(Parameters(np.full((1, 1, 2), -3.0), np.zeros((1, 1)), weights), None))
+    return LearnedRestaurant(knots, tuple(members), 2)
+
+
+def made_problem(n: int = 3000, seed: int = 0) -> tuple[Pairs, np.ndarray]:
+    """Many small components, one large one, items alone, and some given clusters."""
+    rng = np.random.default_rng(seed)
+    left = np.concatenate([rng.integers(0, n - 4, n), rng.integers(0, 60, 150)])
+    right = left + np.concatenate([rng.integers(1, 4, n), rng.integers(1, 40, 150)])
+    kept = rng.random(len(left)) < 0.5
+    keys = np.unique(left[kept] * n + right[kept])
+    left, right = keys // n, keys % n
+    known = np.full(n, -1)
+    known[rng.choice(n, 40, replace=False)] = rng.integers(0, 12, 40)
+    return Pairs(n, left, right, rng.random((len(left), 1)).astype(np.float32)), known
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards_module, "ENTRIES_AT_ONCE", 200)
+
+
+@pytest.mark.parametrize("entries", [1, 50, 1000, 10**6])
+def test_shards_hold_every_pair_once_and_whole_components(entries, monkeypatch):
+    monkeypatch.setattr(shards_module, "ENTRIES_AT_ONCE", entries)
+    pairs, known = made_problem()
+    found, items = [], []
+    for shard in shards_of(pairs, known):
+        assert (np.diff(shard.items) > 0).all()
+        found += list(zip(shard.items[shard.left], shard.items[shard.right], strict=True))
+        items += shard.items.tolist()
+        assert (shard.known == known[shard.items]).all()
+    assert sorted(found) == sorted(zip(pairs.left, pairs.right, strict=True))
+    assert len(items) == len(set(items))
+    assert set(pairs.left) | set(pairs.right) <= set(items)
+
+
+def test_draws_do_not_depend_on_how_items_are_divided(small_shards):
+    pairs, known = made_problem()
+    restaurant = made_restaurant()
+    whole = InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)
+    divided = everyone_alone(N_DRAWS, known)
+    n_shards = 0
+    for shard in shards_of(pairs, known):
+        divided[:, shard.items] = shard.seated(restaurant, N_DRAWS, 5)
+        n_shards += 1
+    assert n_shards > 5
+    assert (whole == divided).all()
+
+
+def test_labels_are_those_of_the_first_item():
+    draws = np.array([[3, 1, 3, 0], [2, 2, 2, 2]], dtype=np.int32)
+    label_by_first(draws, np.array([10, 20, 30, 40]))
+    assert draws.tolist() == [[10, 20, 10, 40], [10, 10, 10, 10]]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_give_the_draws_of_one(workers, small_shards):
+    pairs, known = made_problem()
+    restaurant = made_restaurant()
+    seen: list[tuple[int, int]] = []
+    engine = LocalEngine(workers, fewest=0)
+    found = engine.seat(restaurant, pairs, known, N_DRAWS, 5, lambda done, total: seen.append((done, total)))
+    assert (found == InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)).all()
+    assert seen[-1] == (len(pairs), len(pairs))
+
+
+class Murderous(LocalEngine):
+    """Kills one of its processes for each of its first pools, as soon as there is one."""
+
+    def __init__(self, n_murders: int) -> None:
+        super().__init__(2, fewest=0)
+        self.left, self.murdered = n_murders, 0
+
+    def _pool(self, restaurant: LearnedRestaurant) -> ProcessPoolExecutor:
+        pool = super()._pool(restaurant)
+        if self.left:
+            self.left -= 1
+            threading.Thread(target=self._kill_one, args=(pool,), daemon=True).start()
+        return pool
+
+    def _kill_one(self, pool: ProcessPoolExecutor) -> None:
+        while not pool._processes:
+            time.sleep(0.001)
+        os.kill(next(iter(pool._processes)), signal.SIGKILL)
+        self.murdered += 1
+
+
+def test_a_killed_process_costs_only_what_it_was_doing(small_shards):
+    pairs, known = made_problem()
+    restaurant = made_restaurant()
+    engine = Murderous(2)
+    found = engine.seat(restaurant, pairs, known, N_DRAWS, 5)
+    assert engine.murdered == 2
+    assert (found == InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)).all()
+
+
+def test_records_that_kill_every_process_are_given_up_in_a_sentence(small_shards, monkeypatch):
+    monkeypatch.setattr(local_engine, "_seat", _die)
+    pairs, known = made_problem(400)
+    with pytest.raises(InputError, match="3 processes have died while seating the same records"):
+        LocalEngine(1, fewest=0).seat(made_restaurant(), pairs, known, N_DRAWS, 5)
+
+
+def _die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_is_finished_is_not_done_again(small_shards, tmp_path: Path, monkeypatch):
+    pairs, known = made_problem()
+    restaurant = made_restaurant()
+    first = LocalEngine(1, tmp_path, fewest=0).seat(restaurant, pairs, known, N_DRAWS, 5)
+    kept = sorted(tmp_path.glob("shard-*.npy"))
+    assert len(kept) > 5
+    # One is missing and one is cut short: only these two are seated again.
+    kept[0].unlink()
+    kept[1].write_bytes(kept[1].read_bytes()[:100])
+    times = {path: path.stat().st_mtime_ns for path in kept[2:]}
+    again = LocalEngine(1, tmp_path, fewest=0).seat(restaurant, pairs, known, N_DRAWS, 5)
+    assert (first == again).all()
+    assert sorted(tmp_path.glob("shard-*.npy")) == kept
+    assert {path: path.stat().st_mtime_ns for path in kept[2:]} == times
+
+
+def test_what_another_run_has_finished_is_not_taken(tmp_path: Path):
+    pairs, known = made_problem(400)
+    restaurant = made_restaurant()
+    shard = next(shards_of(pairs, known))
+    FinishedShards(tmp_path, restaurant, N_DRAWS, 5).keep(shard, shard.seated(restaurant, N_DRAWS, 5))
+    assert FinishedShards(tmp_path, restaurant, N_DRAWS, 5).find(shard) is not None
+    assert FinishedShards(tmp_path, restaurant, N_DRAWS, 6).find(shard) is None
+    assert FinishedShards(tmp_path, restaurant, N_DRAWS + 1, 5).find(shard) is None
+    assert FinishedShards(None, restaurant, N_DRAWS, 5).find(shard) is None
+
+
+def test_no_workers_are_refused():
+    with pytest.raises(InputError, match="workers must be at least 1"):
+        LocalEngine(0)
