@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench gold mutants crash alarms fuzz results clean
+.PHONY: demo test check format bench bench-scale gold mutants crash alarms fuzz results clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -17,7 +17,11 @@ $(BIN)/python:
 
 .venv/dev.stamp: .venv/core.stamp
 	@echo "installing what tests and checks need"
-	@$(PIP) install --constraint constraints.txt --editable '.[test,check,plots]' && touch $@
+	@$(PIP) install --constraint constraints.txt --editable '.[test,check,plots,spark]' && touch $@
+
+.venv/bench.stamp: .venv/core.stamp
+	@echo "installing Splink, to compare with"
+	@$(PIP) install --constraint constraints.txt --editable '.[bench]' && touch $@
 
 demo: .venv/core.stamp
 	@$(BIN)/scdp demo --out demo
@@ -38,6 +42,9 @@ bench: .venv/dev.stamp
 	@-$(BIN)/python -m benchmarks.sampler_speed
 	@-$(BIN)/python -m benchmarks.comparisons_speed
 	@-$(BIN)/python -m benchmarks.distance_speed
+
+bench-scale: .venv/bench.stamp
+	@$(BIN)/python -m benchmarks.scale --out docs/scale_table.md
 
 gold: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.gold

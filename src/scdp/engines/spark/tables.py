@@ -1,0 +1,131 @@
+"""Records on Spark: a DataFrame or Records go in; a table of row numbers and text cells comes out.
+
+Rows are numbered 0 to n - 1 by the order of the record ids, so that no result depends on the partitions.
+Columns are named by their place, because Spark takes names that differ in case or hold dots for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from scdp.engines.spark.batches import integers
+from scdp.engines.spark.session import mapped, saved
+from scdp.errors import InputError
+from scdp.records import Records, records_from
+
+ROW = "row"
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRecords:
+    """`frame` has the column `row` and the text columns c0, c1, ... that stand for `names`; None is missing."""
+
+    frame: Any
+    names: tuple[str, ...]
+    n_records: int
+    source: str = "records"
+
+    def require(self, *names: str) -> None:
+        """Refuse records that lack one of the columns."""
+        Records({name: np.empty(0, dtype=object) for name in self.names}, self.source).require(*names)
+
+    def cells(self, names: Sequence[str]) -> Any:
+        """The row numbers and the columns asked for."""
+        self.require(*names)
+        return self.frame.select(ROW, *(f"c{self.names.index(name)}" for name in names))
+
+
+def records_to_spark(spark: Any, records: Records, n_partitions: int | None = None) -> SparkRecords:
+    """Records in memory, numbered in their order."""
+    import pyarrow as pa
+
+    columns = {f"c{i}": pa.array(column, pa.string()) for i, column in enumerate(records.columns.values())}
+    table = pa.table({ROW: np.arange(len(records), dtype=np.int64), **columns})
+    frame = spark.createDataFrame(table)
+    if n_partitions is not None:
+        frame = frame.repartition(n_partitions)
+    return SparkRecords(frame, records.names, len(records), records.source)
+
+
+def frame_to_spark(frame: Any, id: str, source: str = "records") -> SparkRecords:
+    """A DataFrame of text columns, numbered by the order of the ids, which must be there and differ."""
+    names = tuple(frame.columns)
+    _check_columns(frame.dtypes, names, id, source)
+    key = f"c{names.index(id)}"
+    plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
+    _check_ids(plain, key, id, source)
+    ordered = in_order(plain, key).persist()
+    sizes = dict(ordered.groupBy("part").count().collect())
+    schema = ", ".join([f"{ROW} long", *(f"c{i} string" for i in range(len(names)))])
+    numbered = saved(mapped(ordered, partial(_numbered, _firsts(sizes)), schema))
+    ordered.unpersist()
+    return SparkRecords(numbered, names, sum(sizes.values()), source)
+
+
+def _check_columns(kinds: Sequence[tuple[str, str]], names: tuple[str, ...], id: str, source: str) -> None:
+    if id not in names:
+        raise InputError(f"{source}: there is no column {id!r}; it has: {', '.join(names) or 'none'}")
+    for name, kind in kinds:
+        if kind != "string":
+            raise InputError(f"{source}: column {name!r} holds {kind}; read it as text, as in a CSV file")
+
+
+def _check_ids(plain: Any, key: str, id: str, source: str) -> None:
+    from pyspark.sql import functions as F
+
+    wrong = plain.groupBy(key).count().where(F.col(key).isNull() | (F.col("count") > 1)).limit(1).collect()
+    if not wrong:
+        return
+    if wrong[0][0] is None:
+        raise InputError(f"{source}: a record has no {id!r}; fill that cell or leave the row out")
+    raise InputError(
+        f"{source}: {wrong[0][1]} records have the same {id!r}, {wrong[0][0]!r}; give each record its own"
+    )
+
+
+def in_order(frame: Any, *columns: str) -> Any:
+    """The frame sorted over all partitions, with the number of each row's partition in `part`.
+
+    It is to be kept while it is used, so that every use sees the same borders between partitions. What a worker
+    is told of its partition's number would not do: in a union of frames it is another.
+    """
+    from pyspark.sql import functions as F
+
+    return frame.orderBy(*columns).withColumn("part", F.spark_partition_id())
+
+
+def _firsts(sizes: Mapping[int, int]) -> dict[int, int]:
+    """The number of the first row of each partition."""
+    parts = sorted(sizes)
+    ends = np.cumsum([0, *(sizes[part] for part in parts)])
+    return dict(zip(parts, ends.tolist(), strict=False))
+
+
+def _numbered(firsts: Mapping[int, int], batches: Iterable[Any]) -> Iterator[Any]:
+    done = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        first = firsts[batch.column("part")[0].as_py()] + done
+        texts = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != "part"}
+        # The reader of files has the same rule: a cell of only white space is missing.
+        yield _text_batch(np.arange(first, first + batch.num_rows), records_from(texts).columns)
+        done += batch.num_rows
+
+
+def _text_batch(rows: Any, cells: Mapping[str, Any]) -> Any:
+    import pyarrow as pa
+
+    texts = {name: pa.array(column, pa.string()) for name, column in cells.items()}
+    return pa.RecordBatch.from_pydict({ROW: pa.array(rows, pa.int64()), **texts})
+
+
+def batch_records(batch: Any, names: Sequence[str], source: str) -> Records:
+    """The cells of a batch, whose columns after the first stand for `names`, as Records."""
+    cells = (batch.column(i + 1).to_numpy(zero_copy_only=False) for i in range(len(names)))
+    return Records(dict(zip(names, cells, strict=True)), source, integers(batch, ROW) + 1)

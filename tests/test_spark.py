@@ -1,0 +1,270 @@
+"""On Spark the pairs, components, distances and draws are those of one machine.
+
+All is one test: a session takes long to start, and every process of a test run would start its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from scdp import SCDP, compare
+from scdp.blocking import (
+    Blocking,
+    candidate_pairs,
+    connected_components,
+    equal,
+    identical,
+    neighbourhood,
+    overlap,
+    prefix,
+    qgrams,
+    soundex,
+    tokens,
+    year,
+)
+from scdp.datasets import Labelled, make_records
+from scdp.engines import LocalEngine, SparkEngine
+from scdp.errors import InputError
+from scdp.estimators.clustering import cluster_records
+from scdp.estimators.inputs import Compared
+from scdp.estimators.wide import Wide, learn_wide
+from scdp.records import Records, records_from
+from scdp.seating.blocked import blocked_pairs, sifted_pairs
+from scdp.seating.learned import Choices, LearnedRestaurant
+from scdp.seating.pairs import Pairs
+from scdp.seating.shards import InThreads
+from scdp.seating.sieve import Sieve
+from scdp.specs import Spec
+
+BLOCKINGS = {
+    "blocks within and above the bound": Blocking(
+        (equal(prefix("surname", 1)), equal(tokens("first_name", "surname")), identical("surname", "city")),
+        max_block=20,
+        window=4,
+    ),
+    "neighbourhoods": Blocking(
+        (
+            neighbourhood("surname", "first_name", window=5),
+            neighbourhood(year("birth_date"), soundex("surname")),
+        )
+    ),
+    "overlaps": Blocking(
+        (overlap(tokens("first_name", "surname"), rarity=0.9), overlap(qgrams("surname", 3), rarity=1.2)),
+        max_block=200,
+    ),
+    "links": Blocking(
+        (equal("surname"), neighbourhood("birth_date")),
+        # Blocks of 60 equal first names: their records have more links than lead anywhere.
+        links=(equal("first_name", "surname"), equal("first_name")),
+        max_block=100,
+    ),
+}
+LARGE = Blocking(
+    (
+        equal("surname", prefix("first_name", 1)),
+        equal("birth_date"),
+        equal("postcode", prefix("surname", 1)),
+        overlap(tokens("street", "city"), rarity=1.1),
+        neighbourhood("phone", window=3),
+    )
+)
+FIELDS = (
+    compare.edit("surname"),
+    compare.jaro_winkler(["first_name", "surname"]),
+    compare.absolute("birth_date", of="year", scale=10.0),
+    compare.token_set("street"),
+    compare.edit("postcode"),
+)
+SPEC = Spec("entity", FIELDS)
+
+
+def test_spark_gives_what_one_machine_gives(spark_or_skip: Any, subtests: pytest.Subtests):
+    people = make_records(2_000, kind="people").data
+    for name, blocking in BLOCKINGS.items():
+        with subtests.test(name):
+            check_pairs(spark_or_skip, people, blocking)
+    for check in (
+        check_components,
+        check_numbering,
+        check_errors,
+        check_20_000_records,
+        check_clusters_of_20_000_records,
+    ):
+        with subtests.test(check.__name__):
+            check(spark_or_skip)
+
+
+def check_pairs(spark: Any, records: Records, blocking: Blocking, n_partitions: int = 3) -> tuple[Any, Any]:
+    from scdp.engines.spark.candidates import candidate_pairs as pairs_on_spark
+    from scdp.engines.spark.tables import records_to_spark
+
+    table = records_to_spark(spark, records, n_partitions)
+    wanted, found = candidate_pairs(records, blocking), pairs_on_spark(table, blocking)
+    assert found.oversized == wanted.oversized
+    pairs = sorted_columns(found.frame, "left", "right")
+    np.testing.assert_array_equal(pairs, [wanted.left, wanted.right])
+    return table, found.frame
+
+
+def check_components(spark: Any) -> None:
+    rng = np.random.default_rng(5)
+    path = rng.permutation(2_000)
+    n_records, sparse = 4_500, rng.integers(2_000, 4_000, size=(2, 1_100))
+    # A long path in a random order is the worst case; the last 500 records have no edge.
+    left, right = np.concatenate([path[:-1], sparse[0]]), np.concatenate([path[1:], sparse[1]])
+    edges = spark.createDataFrame(pa.table({"left": left, "right": right})).repartition(5)
+    check_labels(spark, n_records, edges, left, right)
+
+
+def check_labels(spark: Any, n_records: int, edges: Any, left: Any, right: Any) -> None:
+    from scdp.engines.spark.components import components
+
+    found = components(spark.range(n_records).toDF("row"), edges)
+    wanted = connected_components(n_records, [(left, right)])
+    np.testing.assert_array_equal(
+        sorted_columns(found, "row", "component"), [np.arange(n_records), wanted.labels]
+    )
+
+
+def check_numbering(spark: Any) -> None:
+    from scdp.engines.spark.tables import frame_to_spark
+
+    rng = np.random.default_rng(3)
+    ids = [f"r{number}" for number in rng.permutation(500)]
+    cells = [None if i % 3 == 0 else "  " if i % 3 == 1 else f"é {i}" for i in range(500)]
+    # Names that Spark cannot tell apart, or takes for something else.
+    frame = spark.createDataFrame(pa.table({"a.b": cells, "ID": ids, "id": cells[::-1]}))
+    table = frame_to_spark(frame.repartition(4), "ID")
+    order = np.argsort(ids)
+    local = records_from({"a.b": cells, "ID": ids, "id": cells[::-1]}).take(order)
+    got = table.cells(("id", "a.b", "ID")).orderBy("row").toArrow()
+    assert table.n_records == 500
+    assert got["row"].to_pylist() == list(range(500))
+    assert [got[place].to_pylist() for place in (1, 2, 3)] == [
+        local[name].tolist() for name in ("id", "a.b", "ID")
+    ]
+
+
+def check_errors(spark: Any) -> None:
+    from scdp.engines.spark.features import blocked_pairs as blocked_on_spark
+    from scdp.engines.spark.session import worker_errors
+    from scdp.engines.spark.tables import frame_to_spark, records_to_spark
+
+    def frame(**columns: Any) -> Any:
+        return spark.createDataFrame(pa.table(columns))
+
+    with pytest.raises(InputError, match="2 records have the same 'id', 'x'"):
+        frame_to_spark(frame(id=["x", "y", "x"]), "id")
+    with pytest.raises(InputError, match="a record has no 'id'"):
+        frame_to_spark(frame(id=["x", None]), "id")
+    with pytest.raises(InputError, match="column 'age' holds bigint; read it as text"):
+        frame_to_spark(frame(id=["x"], age=[3]), "id")
+    with pytest.raises(InputError, match="there is no column 'id'; it has: name"):
+        frame_to_spark(frame(name=["x"]), "id")
+    long = records_to_spark(spark, records_from({"name": ["a" * 30_000, "b"]}))
+    compared = blocked_on_spark(long, frame(left=[0], right=[1]), [compare.edit("name")])
+    with (
+        pytest.raises(InputError, match=r"^records, row 1, column 'name': 30,000 characters"),
+        worker_errors(),
+    ):
+        compared.collect()
+
+
+def check_20_000_records(spark: Any) -> None:
+    people = make_records(20_000, kind="people").data
+    check_pairs(spark, people, LARGE, n_partitions=5)
+    wide = learned_from(make_records(1_500, kind="people", seed=1))
+    assert wide.far is not None
+    few = people.take(np.arange(1_000))
+    near = blocked_pairs(few, SPEC, wide.blockings[0], workers=1)
+    check_draws(spark, few, wide.blockings[0], None, wide.restaurant, near)
+    sieve, restaurant = wide.far
+    far = sifted_pairs(people, SPEC, wide.blockings[-1], sieve, workers=1)
+    assert len(far) > 10_000
+    check_sifted(spark, people, wide.blockings[-1], sieve, far)
+    check_draws(spark, people, wide.blockings[-1], sieve, restaurant, far)
+
+
+def learned_from(made: Labelled) -> Wide:
+    rows = Compared(made.data, SPEC, np.ones(len(FIELDS)), blocked=True)
+    clusters = np.unique(made.clusters, return_inverse=True)[1]
+    lesson = learn_wide(rows, clusters, Choices(boosted=False, n_members=2), seed=0, n_jobs=1)
+    assert lesson is not None
+    return lesson.wide
+
+
+def check_sifted(spark: Any, people: Records, blocking: Blocking, sieve: Sieve, wanted: Pairs) -> None:
+    from scdp.engines.spark.candidates import candidate_pairs as pairs_on_spark
+    from scdp.engines.spark.features import sifted_pairs as sifted_on_spark
+    from scdp.engines.spark.tables import records_to_spark
+
+    table = records_to_spark(spark, people, 3)
+    found = sifted_on_spark(table, pairs_on_spark(table, blocking).frame, FIELDS, sieve)
+    told = found.orderBy("left", "right").toArrow()
+    np.testing.assert_array_equal([told["left"], told["right"]], [wanted.left, wanted.right])
+    features = told["features"].combine_chunks().flatten().to_numpy().reshape(len(wanted), -1)
+    # As bits: not even the last digit may differ, and NaN is equal to NaN.
+    np.testing.assert_array_equal(features.view(np.int32), wanted.features.view(np.int32))
+
+
+def check_draws(
+    spark: Any,
+    people: Records,
+    blocking: Blocking,
+    sieve: Sieve | None,
+    restaurant: LearnedRestaurant,
+    pairs: Pairs,
+) -> None:
+    from scdp.engines.spark.pipeline import cluster_on_spark
+    from scdp.engines.spark.shards import collected_draws
+    from scdp.engines.spark.tables import records_to_spark
+
+    table = records_to_spark(spark, people, 7)
+    seated = cluster_on_spark(table, blocking, FIELDS, sieve, restaurant, n_draws=8, seed=11)
+    found = collected_draws(seated, len(people), n_draws=8)
+    nobody = np.full(len(people), -1)
+    wanted = InThreads(1).seat(restaurant, pairs, nobody, n_draws=8, seed=11)
+    assert 0.5 < len(np.unique(wanted[0])) / len(people) < 0.99
+    np.testing.assert_array_equal(found, wanted)
+
+
+def check_clusters_of_20_000_records(spark: Any) -> None:
+    """One worker, two workers and Spark: the same clusters, probabilities and uncertain pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        # So that these records are too many for all their pairs, as millions would be.
+        patch.setattr("scdp.estimators.inputs.MOST_PAIRS", 10_000)
+        patch.setattr("scdp.estimators.wide.MOST_CANDIDATES", 10_000)
+        model, new = people_model(make_records(600, kind="people", seed=1)), people_table(20_000)
+        one, two, on_spark = (
+            cluster_records(model.set_params(engine=engine), new)
+            for engine in (LocalEngine(1, fewest=0), LocalEngine(2, fewest=0), SparkEngine(spark))
+        )
+    assert 15_000 < one.n_clusters < 18_000
+    for other in (two, on_spark):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        np.testing.assert_array_equal(one.probabilities, other.probabilities)
+        assert one.uncertain == other.uncertain
+
+
+def people_model(made: Labelled) -> SCDP:
+    table = {"id": made.ids.astype(str), "entity": made.clusters, **made.data.columns}
+    clusters = np.unique(made.clusters, return_inverse=True)[1]
+    spec = Spec("entity", FIELDS, id="id")
+    return SCDP("flagship", spec=spec, boosted=False, n_draws=24, random_state=0).fit(table, clusters)
+
+
+def people_table(n: int) -> dict[str, Any]:
+    made = make_records(n, kind="people")
+    return {"id": made.ids.astype(str), **made.data.columns}
+
+
+def sorted_columns(frame: Any, *columns: str) -> list[np.ndarray]:
+    """The columns of a frame, sorted by the first and then the second."""
+    table = frame.toArrow()
+    arrays = [table[name].to_numpy() for name in columns]
+    order = np.lexsort(arrays[::-1])
+    return [array[order] for array in arrays]
