@@ -134,7 +134,8 @@ def ours(files: Files, size: int) -> Row:
         return replace(row, failure=last_line(folder / "fit.log"))
     # Kernels are compiled once for a machine: left to the smallest size, that would flatter the growth.
     scdp(folder, "cluster", "model", str(files.train), "--out", "train.csv", "--engine", "local")
-    run = scdp(folder, "cluster", "model", str(files.people), "--out", "clusters.csv", "--engine", "local")
+    written = ("--out", "clusters.csv", "--summary", "clusters.summary.json")
+    run = scdp(folder, "cluster", "model", str(files.people), *written, "--engine", "local")
     row = replace(ran(row, run, folder / "cluster.log"), fit_seconds=fit.seconds)
     return row if row.failure else summed_up(scored(row, folder / "clusters.csv", files.truth), folder)
 

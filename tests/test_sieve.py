@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from scdp.blocking import connected_components
+from scdp.seating import blocked
+from scdp.seating.blocked import Sifted, broken_up
 from scdp.seating.pieces import Knots
 from scdp.seating.sieve import (
     CUT,
@@ -139,3 +142,17 @@ def test_the_sieve_keeps_what_the_halves_thought_of_pairs_that_are_together():
     assert len(sieve.together) == min(pairs.together.sum(), 2000)
     assert (np.diff(sieve.together) >= 0).all()
     assert np.median(sieve.together) > 2
+
+
+def test_chains_of_unlikely_pairs_are_broken_up_and_others_left(monkeypatch):
+    monkeypatch.setattr(blocked, "MOST_CONNECTED", 5)
+    rng = np.random.default_rng(0)
+    # A chain of 40 records, every fourth link unlikely, and a small component with an unlikely pair.
+    left = np.append(np.arange(39), [50, 51])
+    right = left + 1
+    log_odds = np.where(np.arange(41) % 4 == 3, -4.5 + rng.random(41), 3.0)
+    log_odds[-2:] = [-4.9, 2.0]
+    found = broken_up(Sifted(left, right, log_odds), 60)
+    assert connected_components(60, [(found.left, found.right)]).sizes.max() <= 5
+    assert {(50, 51), (51, 52)} <= set(zip(found.left.tolist(), found.right.tolist(), strict=True))
+    assert set(left[log_odds > 0]) <= set(found.left)

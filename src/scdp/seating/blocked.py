@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.blocking import Blocking, candidate_pairs
+from scdp.blocking import Blocking, candidate_pairs, connected_components
 from scdp.blocking.candidates import worker_count
 from scdp.blocking.keys import scattered
 from scdp.compare.prepared import prepare_all
@@ -32,6 +32,9 @@ Progress = Callable[[int, int], None]
 MOST_CANDIDATES_A_RECORD = 64
 SAMPLE = 20_000
 PAIRS_AT_ONCE = 1 << 19
+# Components of more records lose their least likely pairs, below one of these log-odds after another.
+MOST_CONNECTED = 10_000
+CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
 
 
 def prepared_columns(records: Records, spec: Spec) -> list[Column]:
@@ -92,9 +95,11 @@ class Sifted:
 
     def shifted(self, shift: float) -> Sifted:
         """The log-odds shifted, and only the pairs that are still likely enough."""
-        log_odds = self.log_odds + shift
-        kept = log_odds >= CUT
-        return Sifted(self.left[kept], self.right[kept], log_odds[kept])
+        shifted = replace(self, log_odds=self.log_odds + shift)
+        return shifted.take(shifted.log_odds >= CUT)
+
+    def take(self, mask: NDArray[np.bool_]) -> Sifted:
+        return Sifted(self.left[mask], self.right[mask], self.log_odds[mask])
 
 
 def sifted(
@@ -133,7 +138,23 @@ def sifted_pairs(
             progress(min(len(parts) * PAIRS_AT_ONCE, len(found)), len(found))
     passed = Sifted.joined(parts)
     passed = passed.shifted(sieve.settled(counted(passed.log_odds), n))
-    return featured(columns, passed, n, workers)
+    return featured(columns, broken_up(passed, n), n, workers)
+
+
+def broken_up(passed: Sifted, n_records: int) -> Sifted:
+    """Without the least likely pairs of components of too many records, until these fall apart.
+
+    Such a component is a chain of unlikely pairs; left whole it would be the work of one process.
+    """
+    for cut in CUTS:
+        parts = connected_components(n_records, [(passed.left, passed.right)])
+        large = (parts.sizes > MOST_CONNECTED)[parts.codes[passed.left]]
+        if not large.any():
+            break
+        # In single precision, in which other machines hold the log-odds too.
+        likely = passed.log_odds.astype(np.float32) >= np.float32(cut)
+        passed = passed.take(likely | ~large)
+    return passed
 
 
 def _in_threads(

@@ -28,6 +28,7 @@ Progress = Callable[[int, int], None]
 
 # Components are handed out until they have so many items and pairs together.
 ENTRIES_AT_ONCE = 50_000
+PROGRESS_STEPS = 1000
 
 
 class Blocked(NamedTuple):
@@ -155,6 +156,16 @@ def label_by_first(draws: Draws, items: Integers) -> None:
         first[:] = -1
 
 
+def half_of(progress: Progress | None, half: int) -> Progress | None:
+    """Progress of one of two stages as half of the whole; to compare and to seat take about as long."""
+    if progress is None:
+        return None
+    whole = progress
+    return lambda done, total: whole(
+        round((half + done / max(total, 1)) * PROGRESS_STEPS), 2 * PROGRESS_STEPS
+    )
+
+
 class OnThisMachine(ABC):
     """Engines that make pairs in this process and seat them where they say."""
 
@@ -172,7 +183,8 @@ class OnThisMachine(ABC):
     def seat_blocked(
         self, blocked: Blocked, known: Integers, n_draws: int, seed: int, progress: Progress | None = None
     ) -> Draws:
-        return self.seat(blocked.restaurant, blocked.pairs(), known, n_draws, seed, progress)
+        pairs = blocked.pairs(half_of(progress, 0))
+        return self.seat(blocked.restaurant, pairs, known, n_draws, seed, half_of(progress, 1))
 
 
 class InThreads(OnThisMachine):

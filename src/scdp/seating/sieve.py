@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 Features = NDArray[np.float32]
 
 # Pairs that are less likely than this are dropped: log-odds.
-CUT = -6.0
+CUT = -5.0
 # Penalties a labelled pair, on the bends of each function and on its rises.
 BEND = 1e-3
 RISE = 1e-4
