@@ -81,3 +81,11 @@ def test_the_better_prior_must_earn_its_second_parameter(sizes, winner):
     assert dirichlet <= pitman_yor + 1e-6
     assert fits.winner == winner
     assert fits.as_dict()["clusters"] == len(sizes)
+
+
+def test_the_share_within_two_deviations_is_counted_over_numbers_of_items():
+    flat = np.zeros(4)
+    prior = curves.Curve(np.array([1.0, 2.0, 3.0, 4.0]), flat + 0.5)
+    data = curves.Curve(np.array([1.0, 2.9, 4.1, 5.0]), flat)
+    fits = curves.Fits("made up", np.array([4]), np.arange(4), data, prior, data, 1.0, 1.0, 1.0, 0.0)
+    assert fits.shares_within == (0.75, 1.0)

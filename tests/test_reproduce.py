@@ -53,16 +53,29 @@ def test_digits_fall_back_to_bundled_ones_and_say_so(no_data, tmp_path):
     assert [row["chains"] for row in rows] == [None, None, 2, 2, 2]
     assert rows[1]["clusters"] == rows[1]["items"]
     assert rows[3]["draws"]["spread"] is not None
+    assert "digits data: The digits bundled with scikit-learn, in place of USPS" in result.stderr
     text = (out / "results.md").read_text()
     assert "bundled with scikit-learn" in text
     assert "(.666)" in text
 
 
-def test_missing_data_is_one_sentence_and_nothing_is_written(no_data, tmp_path):
-    result = reproduce("identity", "--out", tmp_path / "out", *SMALL)
+@pytest.mark.parametrize(
+    ("task", "file"),
+    [
+        ("identity", "acl-authors/acl_authors_1400.csv"),
+        ("coreference", "gum-propn/raw/gum_dep_conllu_6genres.tar.gz"),
+        ("references", "cora-ksf-1916/raw/coraATDV.txt"),
+        ("figure1", "acl-authors/acl_authors_1400.csv"),
+        ("all", "acl-authors/acl_authors_1400.csv"),
+    ],
+)
+def test_missing_data_is_one_sentence_and_nothing_is_written(no_data, tmp_path, task, file):
+    """Which file, where it was looked for, and how to get it."""
+    result = reproduce(task, "--out", tmp_path / "out", *SMALL)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
-    assert "acl-authors/acl_authors_1400.csv is not in" in result.stderr
+    assert f"{file} is not in {tmp_path / 'nothing'} or {tmp_path / 'cache'}" in result.stderr
+    assert "put the file there" in result.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scdp.experiments.document import Block, Heading, Paragraph, Table
-from scdp.experiments.paper import CHAIN_HOURS, METRICS, PUBLISHED, SUMMARY_SYSTEMS, SWEEPS, parent
-from scdp.experiments.progress import in_words
+from scdp.experiments.paper import (
+    CHAIN_HOURS,
+    CHAINS,
+    METRICS,
+    PUBLISHED,
+    SUMMARY_SYSTEMS,
+    SWEEPS,
+    contradicting_rows,
+    parent,
+)
 from scdp.experiments.results import Row
 from scdp.experiments.settings import Settings
 from scdp.experiments.systems import SYSTEMS
@@ -16,17 +24,23 @@ PAPER = (
     "Daumé and Marcu, A Bayesian Model for Supervised Clustering with the Dirichlet Process Prior (JMLR 2005)"
 )
 NAMES = tuple(name.upper() for name in METRICS)
-# Two F scores this close are called the same: a convention, not a test.
-CLOSE = 0.05
 NONE = "–"
 
 
 def opening(title: str, settings: Settings) -> list[Block]:
     """The title and what was run."""
     kind = "A quick run: fewer chains and sweeps than a full one" if settings.quick else "A full run"
+    efforts = {task: settings.effort(task) for task in PUBLISHED}
+    ours = ", ".join(
+        f"{TASKS[task].title.lower()} {chains} x {sweeps} ({CHAINS[task]} x {SWEEPS})"
+        for task, (chains, sweeps) in efforts.items()
+    )
     return [
         Heading(title, 1),
-        Paragraph(f"{PAPER}, run again. {kind}; repeats: {settings.repeats}, seed: {settings.seed}."),
+        Paragraph(
+            f"{PAPER}, run again. {kind}; repeats: {settings.repeats}, seed: {settings.seed}. Chains and sweeps of "
+            f"the samplers, in brackets the paper's: {ours}. The first half of each chain is not kept."
+        ),
     ]
 
 
@@ -40,11 +54,20 @@ def reading() -> list[Block]:
             "Only test items count."
         ),
         Paragraph(
-            "Two things to know about the paper's tables: its CED of Fine is 0 on two sets and 1 on the two "
-            "others, and its NES of Coarse is 1 - CED; neither follows from its definitions. Its chains ran for "
-            f"{SWEEPS} sweeps each."
+            "Three things to know about the paper's tables. Its CED of Fine is 0 on two sets and 1 on the two others, "
+            "and its NES of Coarse is 1 - CED; neither follows from its definitions. And in some rows the Rand index "
+            "does not follow from that row's P and R and the share of pairs that are together, which is Coarse's P: "
+            f"{_contradictions()}."
         ),
     ]
+
+
+def _contradictions() -> str:
+    found = (
+        f"{SYSTEMS[system].title} on {TASKS[task].title.lower()} ({score(printed)} printed, {score(implied)} implied)"
+        for task, system, printed, implied in contradicting_rows()
+    )
+    return ", ".join(found)
 
 
 def task_chapter(task: str, rows: Sequence[Row]) -> list[Block]:
@@ -66,8 +89,10 @@ def task_chapter(task: str, rows: Sequence[Row]) -> list[Block]:
             Heading("Mean over draws, with its spread over chains", 3),
             draws_table(own),
         ]
-    notes = [Paragraph(f"{row['title']}: {text}") for row in own if (text := _note(row))]
-    return [*blocks, *notes]
+    notes = tuple((row["title"], text) for row in own if (text := _note(row)))
+    if notes:
+        blocks += [Heading("Notes", 3), Table(("system", "note"), notes, words=(0, 1))]
+    return blocks
 
 
 def _note(row: Row) -> str:
@@ -159,48 +184,11 @@ def authors_chapter(rows: Sequence[Row]) -> list[Block]:
     ]
 
 
-def comparison_chapter(rows: Sequence[Row]) -> list[Block]:
-    """Row by row of the paper's tables: how far our F is from the paper's, or that there is none."""
-    found = {(row["task"], row["system"]): row for row in rows}
-    tasks = [task for task in PUBLISHED if any(row["task"] == task for row in rows)]
-    published = [(task, system) for task in tasks for system in PUBLISHED[task]]
-    lines = [_compared(found[key]) if key in found else _not_run(*key) for key in published]
-    if not lines:
-        return []
-    return [
-        Heading("Where we agree and disagree with the paper"),
-        Paragraph(f"F scores within {CLOSE:.2f} of each other are called the same."),
-        Table(
-            ("task", "system", "our F", "paper's F", "difference", "verdict"), tuple(lines), words=(0, 1, 5)
-        ),
-    ]
-
-
-def _not_run(task: str, system: str) -> tuple[str, ...]:
-    title = SYSTEMS[system].title if system in SYSTEMS else system
-    return TASKS[task].title, title, NONE, score(PUBLISHED[task][system]["f"]), NONE, "not run"
-
-
 def failures_chapter(failures: Sequence[str]) -> list[Block]:
     """What a reader would otherwise only notice by its absence."""
     if not failures:
         return []
     return [Heading("Left out"), *(Paragraph(f"{failure}.") for failure in failures)]
-
-
-def _compared(row: Row) -> tuple[str, ...]:
-    ours, theirs = row["metrics"]["f"], row["paper"]["f"]
-    verdict = (
-        "the same" if abs(ours - theirs) <= CLOSE else "ours is higher" if ours > theirs else "ours is lower"
-    )
-    return (
-        TASKS[row["task"]].title,
-        row["title"],
-        score(ours),
-        score(theirs),
-        f"{ours - theirs:+.3f}",
-        verdict,
-    )
 
 
 def speed_chapter(rows: Sequence[Row]) -> list[Block]:
@@ -211,19 +199,19 @@ def speed_chapter(rows: Sequence[Row]) -> list[Block]:
     return [
         Heading("Speed: ten thousand sweeps of one chain"),
         Paragraph(
-            "Measured while as many chains as cores were running, without the first sweep of each, and "
-            "extrapolated from the sweeps that were run. The paper's machines are twenty years older; its hours "
-            "say what a run cost then."
+            "Time on the clock while as many chains as cores were running, without the first sweep of each, and "
+            "extrapolated from the sweeps that were run; whatever else the machine did is in it. The paper's "
+            "machines are twenty years older; its hours say what a run cost then."
         ),
-        Table(("task", "system", "ours", "paper", "ratio"), tuple(lines), words=(0, 1)),
+        Table(("task", "system", "ours, seconds", "paper, hours", "ratio"), tuple(lines), words=(0, 1)),
     ]
 
 
 def _speed(row: Row) -> tuple[str, ...]:
     ours = row["sweep_seconds"] * SWEEPS
     hours = CHAIN_HOURS[parent(row["task"])].get(row["system"])
-    theirs = (NONE, NONE) if hours is None else (in_words(hours * 3600), f"{hours * 3600 / ours:.0f} x")
-    return TASKS[row["task"]].title, row["title"], in_words(ours), *theirs
+    theirs = (NONE, NONE) if hours is None else (f"{hours:.3g}", f"{hours * 3600 / ours:.0f} x")
+    return TASKS[row["task"]].title, row["title"], f"{ours:.0f}", *theirs
 
 
 def beside(ours: float, paper: float | None, error: float | None = None) -> str:

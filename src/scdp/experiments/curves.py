@@ -54,6 +54,11 @@ class Fits:
         return _gap(self.dirichlet, self.data), _gap(self.pitman_yor, self.data)
 
     @property
+    def shares_within(self) -> tuple[float, float]:
+        """Share of the numbers of items at which the data lie within two standard deviations of each prior."""
+        return _share_within(self.dirichlet, self.data), _share_within(self.pitman_yor, self.data)
+
+    @property
     def log_probabilities(self) -> tuple[float, float, float]:
         """Of the partition: Dirichlet process with the paper's alpha, with the likeliest alpha, Pitman-Yor."""
         points = (
@@ -82,12 +87,18 @@ class Fits:
             "discount": self.discount,
             "log_probability_per_item": [value / total for value in self.log_probabilities],
             "rms_gap": list(self.gaps),
+            "share_within_two_deviations": list(self.shares_within),
             "winner": self.winner,
         }
 
 
 def _gap(prior: Curve, data: Curve) -> float:
     return float(np.sqrt(np.mean((prior.mean - data.mean) ** 2)))
+
+
+def _share_within(prior: Curve, data: Curve) -> float:
+    # The slack is for curves that meet: with one item both are exactly one cluster.
+    return float(np.mean(np.abs(prior.mean - data.mean) <= 2 * prior.deviation + 1e-9))
 
 
 def fit_priors(title: str, sizes: Integers, rng: np.random.Generator) -> Fits:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scdp.experiments import chapters, figures
+from scdp.experiments.claims import claims_chapter
 from scdp.experiments.curves import Fits
+from scdp.experiments.discussion import Remarks, comparison_chapter
 from scdp.experiments.document import Block, to_html, to_markdown
 from scdp.experiments.parts import Part, write_atomically
 from scdp.experiments.results import rows_of
@@ -32,13 +34,21 @@ def write_results(
         to_markdown(blocks, out),
         to_html(blocks, TITLE),
     )
+    if fits:
+        write_atomically(out / "figure1.json", json.dumps([fit.as_dict() for fit in fits], indent=1) + "\n")
     for name, text in zip(names, texts, strict=True):
         write_atomically(out / name, text)
     return [out / name for name in names]
 
 
-def contents(parts: Sequence[Part], settings: Settings, out: Path, fits: Sequence[Fits]) -> list[Block]:
-    """Every chapter that these parts fill."""
+def contents(
+    parts: Sequence[Part],
+    settings: Settings,
+    out: Path,
+    fits: Sequence[Fits],
+    remarks: Remarks | None = None,
+) -> list[Block]:
+    """Every chapter that these parts fill, with reasons for what differs from the paper where there are remarks."""
     rows = rows_of(parts)
     blocks = chapters.opening(TITLE, settings)
     if rows:
@@ -46,7 +56,7 @@ def contents(parts: Sequence[Part], settings: Settings, out: Path, fits: Sequenc
     for task in TASKS:
         blocks += chapters.task_chapter(task, rows)
     blocks += chapters.authors_chapter(rows)
-    blocks += chapters.comparison_chapter(rows)
+    blocks += [*comparison_chapter(rows, remarks), *claims_chapter(rows)]
     blocks += chapters.speed_chapter(rows)
     blocks += figures.or_what_is_missing(figures.types_chapter, parts, out)
     if fits:

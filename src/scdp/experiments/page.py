@@ -1,6 +1,6 @@
 """`python -m scdp.experiments.page RUN DOCS`: a finished run enters; docs/results.md and its pictures leave.
 
-The page carries the commit its numbers came from.
+The page carries the commit its numbers came from, and the reasons of discussion.toml.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from scdp.errors import InputError
+from scdp.experiments.discussion import written_remarks
 from scdp.experiments.document import Paragraph, to_markdown
 from scdp.experiments.figures import fit_tasks
 from scdp.experiments.output import contents
 from scdp.experiments.parts import Part, Parts, read_json, write_atomically
 from scdp.experiments.settings import Settings
+from scdp.experiments.tasks import TASKS
 
 
 def write_page(run: Path, docs: Path) -> Path:
@@ -25,8 +27,11 @@ def write_page(run: Path, docs: Path) -> Path:
     given: dict[str, Any] = read_json(run / "parts" / "settings.json")
     settings = Settings(**given)
     parts = Parts(run, settings, resume=True).all()
-    first, *rest = contents(parts, settings, docs, fit_tasks(settings))
-    origin = Paragraph(f"Made by `make results`; the numbers come from {origins(parts)}.")
+    first, *rest = contents(parts, settings, docs, fit_tasks(settings), written_remarks())
+    origin = Paragraph(
+        "`make results` makes this page. Its numbers come from the code of "
+        f"{origins(parts)}.{left_out(parts)} Each row says how many chains and sweeps it had."
+    )
     write_atomically(docs / "results.md", to_markdown([first, origin, *rest], docs))
     return docs / "results.md"
 
@@ -34,6 +39,13 @@ def write_page(run: Path, docs: Path) -> Path:
 def origins(parts: Sequence[Part]) -> str:
     """Every code that made a part: a resumed run may have seen several."""
     return ", ".join(sorted({str(part.get("origin", "an unknown commit")) for part in parts}))
+
+
+def left_out(parts: Sequence[Part]) -> str:
+    """The tasks a run has not come to, which a reader would not miss."""
+    done = {part["task"] for part in parts}
+    titles = [entry.title for task, entry in TASKS.items() if task not in done]
+    return f" Not run yet: {'; '.join(titles)}." if titles else ""
 
 
 def main(arguments: list[str]) -> int:

@@ -109,9 +109,9 @@ def _write_values(axis: Any, values: Any, picture: Any) -> None:
     middle = (picture.norm.vmin + picture.norm.vmax) / 2
     for row, column in np.ndindex(values.shape):
         color = "black" if values[row, column] > middle else "white"
-        axis.text(
-            column, row, f"{values[row, column]:.1f}", ha="center", va="center", color=color, fontsize=8
-        )
+        # Adding zero turns -0.0 into 0.0.
+        text = f"{round(values[row, column], 1) + 0.0:.1f}"
+        axis.text(column, row, text, ha="center", va="center", color=color, fontsize=8)
 
 
 def _image_types(precision: Any, names: Sequence[str], title: str) -> bytes:

@@ -51,6 +51,9 @@ class RunProgress:
     ) -> None:
         self._bars.stop()
 
+    def say(self, line: str) -> None:
+        self._bars.console.print(line, markup=False)
+
     def begin(self, label: str, cost: float) -> None:
         self._cost = cost
         self._bars.update(self._bar, description=label, completed=self._done, left=self._left(0.0))
@@ -70,7 +73,7 @@ class RunProgress:
         self._bars.update(self._bar, completed=self._done)
         left = self._left(0.0)
         counted = f"{self._n_done} of {self._n_parts} done"
-        self._bars.console.print(f"{line}; {counted}{', ' + left if left else ''}", markup=False)
+        self.say(f"{line}; {counted}{', ' + left if left else ''}")
 
     def _left(self, begun: float) -> str:
         done = self._done + begun

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scdp.errors import InputError
+from scdp.experiments.needs import check_memory
 from scdp.experiments.origin import code_origin
 from scdp.experiments.parts import Part, Parts
 from scdp.experiments.progress import RunProgress
@@ -51,11 +52,15 @@ def run(
     problems = {task: load_problem(task, settings.seed) for task in dict.fromkeys(job.task for job in jobs)}
     if out.is_file():
         raise InputError(f"{out}: is a file; give --out a folder")
+    sampled = dict.fromkeys(job.task for job in jobs if job.system.samples)
+    check_memory([problems[task] for task in sampled], settings)
     with FolderLock(out / "parts", "--out"):
         parts = Parts(out, settings, resume)
         waiting = [job for job in jobs if parts.find(*job.names) is None]
         failures: list[str] = []
         with RunProgress(len(waiting), sum(job.system.cost for job in waiting)) as progress:
+            for task in dict.fromkeys(job.task for job in waiting):
+                progress.say(f"{task} data: {problems[task].task.note}")
             for job in waiting:
                 try:
                     part = _make(job, _problem_of(job, problems, settings), settings, progress)

@@ -10,12 +10,12 @@ from typing import Any
 from scdp.errors import InputError
 from scdp.experiments.paper import parent
 
-# Chains and sweeps by task. Quick ones fit a coffee break on two cores, the others a night.
+# Chains and sweeps by task. Quick runs fit a coffee break on two cores, full ones an hour or two.
 QUICK = MappingProxyType(
     {"digits": (2, 300), "identity": (2, 200), "coreference": (2, 200), "references": (2, 100)}
 )
 FULL = MappingProxyType(
-    {"digits": (4, 3000), "identity": (4, 2000), "coreference": (4, 2000), "references": (4, 2000)}
+    {"digits": (4, 3000), "identity": (4, 1000), "coreference": (4, 1000), "references": (4, 1000)}
 )
 
 

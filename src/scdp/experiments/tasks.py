@@ -81,16 +81,15 @@ TASKS: MappingProxyType[str, Entry] = MappingProxyType(
             "Digits",
             _digits,
             None,
-            "The paper's USPS digits with its split of the ten digits; which 30 to 300 images of each it drew is "
-            "not published, so each repeat draws its own.",
+            "Train on 1, 3, 5, 8 and 9, test on 0, 2, 4, 6 and 7, as in the paper, whose digits are those of USPS; "
+            "which 30 to 300 images of each it drew is not published, so each repeat draws its own.",
         ),
         "identity": Entry(
             "Identity uncertainty",
             _identity,
             identity_spec,
             "ACL Anthology author mentions, a sample of the same size, in place of the paper's researchers from "
-            "DBLP, which we could not get. Names here are shared by several persons on purpose, "
-            "so matching names is harder than in the paper.",
+            "DBLP, which we could not get. Names that several persons share were sampled on purpose.",
         ),
         "coreference": Entry(
             "Proper noun coreference",

@@ -17,6 +17,7 @@ PHRASES = {
     "longest_common_subsequence": "longest common subsequence of {}",
     "jaro_winkler": "Jaro-Winkler distance of {}",
     "token_set": "words that differ in {}",
+    "rare_words": "rare words that differ in {}",
     "exact": "whether {} is equal",
     "absolute": "difference of {}",
     "count_difference": "difference in how common {} is",
