@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -84,35 +85,43 @@ class LocalEngine(OnThisMachine):
         finished: FinishedShards,
     ) -> Iterator[tuple[Shard, Draws]]:
         """Every shard with its draws, in the order in which they are done."""
-        again: list[tuple[Shard, int]] = []
+        waiting: deque[tuple[Shard, int]] = deque()
         while True:
             under_way: dict[Future[Draws], tuple[Shard, int]] = {}
             try:
                 with self._pool(restaurant) as pool:
                     while True:
-                        room = self.workers + AHEAD - len(under_way)
-                        fresh = [(shard, 0) for shard in islice(shards, max(room - len(again), 0))]
-                        if not (again or fresh or under_way):
+                        room = self.workers + AHEAD - len(under_way) - len(waiting)
+                        waiting.extend((shard, 0) for shard in islice(shards, max(room, 0)))
+                        if not (waiting or under_way):
                             return
-                        for shard, deaths in [*again, *fresh]:
+                        while waiting:
+                            # Taken off only when it is under way: to hand it over may fail.
+                            shard, deaths = waiting[0]
                             kept = finished.find(shard)
+                            if kept is None:
+                                under_way[pool.submit(_seat, shard, n_draws, seed)] = shard, deaths
+                            waiting.popleft()
                             if kept is not None:
                                 yield shard, kept
-                            else:
-                                under_way[pool.submit(_seat, shard, n_draws, seed)] = shard, deaths
-                        again = []
                         for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                             seated = future.result()
                             shard, _ = under_way.pop(future)
                             finished.keep(shard, seated)
                             yield shard, seated
-            except BrokenProcessPool:
-                again = [(shard, deaths + 1) for shard, deaths in under_way.values()]
-                if any(deaths >= MOST_DEATHS for _, deaths in again):
-                    raise InputError(
-                        f"{MOST_DEATHS} processes have died while seating the same records, most likely for want of "
-                        "memory; free some, or use fewer --workers"
-                    ) from None
+            except (BrokenProcessPool, OSError) as error:
+                # A pool that breaks while it starts another process complains of its closed pipe.
+                if isinstance(error, OSError) and "closed" not in str(error):
+                    raise
+                waiting.extend((shard, deaths + 1) for shard, deaths in under_way.values())
+                self._check_deaths(waiting, error)
+
+    def _check_deaths(self, waiting: Iterable[tuple[Shard, int]], error: Exception) -> None:
+        if any(deaths >= MOST_DEATHS for _, deaths in waiting):
+            raise InputError(
+                f"{MOST_DEATHS} processes have died while seating the same records, most likely for want of "
+                "memory; free some, or use fewer --workers"
+            ) from error
 
     def _pool(self, restaurant: LearnedRestaurant) -> ProcessPoolExecutor:
         # Not forked: threads of this process may hold locks that a copy would wait for without end.
