@@ -221,7 +221,11 @@ def _written(job: Job, out: Path) -> set[tuple[str, int]]:
 
 
 def checkpoints(out: Path) -> list[Path]:
-    return list(out.glob("*.checkpoint/*/chain*.npz"))
+    try:
+        return list(out.glob("*.checkpoint/*/chain*.npz"))
+    except FileNotFoundError:
+        # A run that ends well removes the folder while it is looked at.
+        return []
 
 
 def parts(out: Path) -> list[Path]:

@@ -6,15 +6,15 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scdp.engines import LocalEngine
-from scdp.engines import local as local_engine
 from scdp.engines.finished import FinishedShards
+from scdp.engines.local import Worker
 from scdp.errors import InputError
 from scdp.seating import shards as shards_module
 from scdp.seating.learned import LearnedRestaurant, Member
@@ -101,44 +101,49 @@ def test_processes_give_the_draws_of_one(workers, small_shards):
 
 
 class Murderous(LocalEngine):
-    """Kills one of its processes for each of its first pools, as soon as there is one."""
+    """Kills the first of its processes, at once or when they have had some time to begin."""
 
-    def __init__(self, n_murders: int) -> None:
+    def __init__(self, n_murders: int, after: float) -> None:
         super().__init__(2, fewest=0)
-        self.left, self.murdered = n_murders, 0
+        self.left, self.after, self.murdered = n_murders, after, 0
 
-    def _pool(self, restaurant: LearnedRestaurant) -> ProcessPoolExecutor:
-        pool = super()._pool(restaurant)
+    def start(self, restaurant: LearnedRestaurant) -> Worker:
+        worker = super().start(restaurant)
         if self.left:
             self.left -= 1
-            threading.Thread(target=self._kill_one, args=(pool,), daemon=True).start()
-        return pool
+            threading.Thread(target=self._kill, args=(worker,), daemon=True).start()
+        return worker
 
-    def _kill_one(self, pool: ProcessPoolExecutor) -> None:
-        while not pool._processes:
-            time.sleep(0.001)
-        os.kill(next(iter(pool._processes)), signal.SIGKILL)
+    def _kill(self, worker: Worker) -> None:
+        time.sleep(self.after)
+        assert worker.process.pid is not None
+        os.kill(worker.process.pid, signal.SIGKILL)
         self.murdered += 1
 
 
-def test_a_killed_process_costs_only_what_it_was_doing(small_shards):
+@pytest.mark.parametrize("after", [0.0, 0.5])
+def test_a_killed_process_costs_only_what_it_was_doing(after, small_shards):
     pairs, known = made_problem()
     restaurant = made_restaurant()
-    engine = Murderous(2)
+    engine = Murderous(2, after)
     found = engine.seat(restaurant, pairs, known, N_DRAWS, 5)
     assert engine.murdered == 2
     assert (found == InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)).all()
 
 
-def test_records_that_kill_every_process_are_given_up_in_a_sentence(small_shards, monkeypatch):
-    monkeypatch.setattr(local_engine, "_seat", _die)
+class Deadly(LocalEngine):
+    """Its processes die of every shard."""
+
+    @staticmethod
+    def work(connection: Connection, restaurant: LearnedRestaurant) -> None:
+        connection.recv()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_records_that_kill_every_process_are_given_up_in_a_sentence(small_shards):
     pairs, known = made_problem(400)
     with pytest.raises(InputError, match="3 processes have died while seating the same records"):
-        LocalEngine(1, fewest=0).seat(made_restaurant(), pairs, known, N_DRAWS, 5)
-
-
-def _die(*_: object) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+        Deadly(1, fewest=0).seat(made_restaurant(), pairs, known, N_DRAWS, 5)
 
 
 def test_what_is_finished_is_not_done_again(small_shards, tmp_path: Path, monkeypatch):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -37,10 +37,6 @@ Integers = NDArray[np.int64]
 FEWEST_PAIRS = 20_000
 # A shard that so many processes have died of is at fault itself.
 MOST_DEATHS = 3
-# Shards under way beside the processes, so that none waits; more would only take memory.
-AHEAD = 2
-
-_restaurant: LearnedRestaurant | None = None
 
 
 class LocalEngine(OnThisMachine):
@@ -85,55 +81,103 @@ class LocalEngine(OnThisMachine):
         finished: FinishedShards,
     ) -> Iterator[tuple[Shard, Draws]]:
         """Every shard with its draws, in the order in which they are done."""
-        waiting: deque[tuple[Shard, int]] = deque()
-        while True:
-            under_way: dict[Future[Draws], tuple[Shard, int]] = {}
-            try:
-                with self._pool(restaurant) as pool:
-                    while True:
-                        room = self.workers + AHEAD - len(under_way) - len(waiting)
-                        waiting.extend((shard, 0) for shard in islice(shards, max(room, 0)))
-                        if not (waiting or under_way):
-                            return
-                        while waiting:
-                            # Taken off only when it is under way: to hand it over may fail.
-                            shard, deaths = waiting[0]
-                            kept = finished.find(shard)
-                            if kept is None:
-                                under_way[pool.submit(_seat, shard, n_draws, seed)] = shard, deaths
-                            waiting.popleft()
-                            if kept is not None:
-                                yield shard, kept
-                        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                            seated = future.result()
-                            shard, _ = under_way.pop(future)
-                            finished.keep(shard, seated)
-                            yield shard, seated
-            except (BrokenProcessPool, OSError) as error:
-                # A pool that breaks while it starts another process complains of its closed pipe.
-                if isinstance(error, OSError) and "closed" not in str(error):
-                    raise
-                waiting.extend((shard, deaths + 1) for shard, deaths in under_way.values())
-                self._check_deaths(waiting, error)
+        again: deque[Job] = deque()
+        workers = [self.start(restaurant) for _ in range(self.workers)]
+        busy: dict[Connection, tuple[Worker, Job]] = {}
+        try:
+            while True:
+                while workers and (job := again.popleft() if again else _next(shards)) is not None:
+                    kept = finished.find(job.shard)
+                    if kept is not None:
+                        yield job.shard, kept
+                        continue
+                    worker = workers.pop()
+                    busy[worker.connection] = worker, job
+                    worker.hand_over(job.shard, n_draws, seed)
+                if not busy:
+                    return
+                for connection in wait(list(busy)):
+                    assert isinstance(connection, Connection)
+                    worker, job = busy.pop(connection)
+                    seated = worker.result()
+                    if seated is None:
+                        again.append(job.after_a_death())
+                        workers.append(self.start(restaurant))
+                        continue
+                    workers.append(worker)
+                    finished.keep(job.shard, seated)
+                    yield job.shard, seated
+        finally:
+            for worker in [*workers, *(worker for worker, _ in busy.values())]:
+                worker.stop()
 
-    def _check_deaths(self, waiting: Iterable[tuple[Shard, int]], error: Exception) -> None:
-        if any(deaths >= MOST_DEATHS for _, deaths in waiting):
+    def start(self, restaurant: LearnedRestaurant) -> Worker:
+        """A process that waits for shards."""
+        # Not forked: threads of this process may hold locks that a copy would wait for without end.
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=self.work, args=(theirs, restaurant), daemon=True)
+        process.start()
+        # Now only the process holds its end, so that its death is the end of the line.
+        theirs.close()
+        return Worker(process, ours)
+
+    @staticmethod
+    def work(connection: Connection, restaurant: LearnedRestaurant) -> None:
+        """Seat shards until the line ends."""
+        while True:
+            try:
+                shard, n_draws, seed = connection.recv()
+            except EOFError:
+                return
+            connection.send(shard.seated(restaurant, n_draws, seed))
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A shard, and how many processes have died of it."""
+
+    shard: Shard
+    deaths: int = 0
+
+    def after_a_death(self) -> Job:
+        if self.deaths + 1 >= MOST_DEATHS:
             raise InputError(
                 f"{MOST_DEATHS} processes have died while seating the same records, most likely for want of "
                 "memory; free some, or use fewer --workers"
-            ) from error
-
-    def _pool(self, restaurant: LearnedRestaurant) -> ProcessPoolExecutor:
-        # Not forked: threads of this process may hold locks that a copy would wait for without end.
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.workers, context, _remember, (restaurant,))
+            )
+        return Job(self.shard, self.deaths + 1)
 
 
-def _remember(restaurant: LearnedRestaurant) -> None:
-    global _restaurant
-    _restaurant = restaurant
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """A process, and the line to it."""
+
+    process: BaseProcess
+    connection: Connection
+
+    def hand_over(self, shard: Shard, n_draws: int, seed: int) -> None:
+        try:
+            self.connection.send((shard, n_draws, seed))
+        except OSError:
+            # It is dead, which asking for its result will tell.
+            return
+
+    def result(self) -> Draws | None:
+        """The draws, or None if it has died."""
+        try:
+            draws: Draws = self.connection.recv()
+        except (EOFError, OSError):
+            self.stop()
+            return None
+        return draws
+
+    def stop(self) -> None:
+        self.connection.close()
+        self.process.terminate()
+        self.process.join()
 
 
-def _seat(shard: Shard, n_draws: int, seed: int) -> Draws:
-    assert _restaurant is not None
-    return shard.seated(_restaurant, n_draws, seed)
+def _next(shards: Iterator[Shard]) -> Job | None:
+    shard = next(shards, None)
+    return None if shard is None else Job(shard)
