@@ -21,7 +21,8 @@ from scdp.blocking import (
     year,
 )
 from scdp.blocking.keys import hash_texts
-from scdp.blocking.texts import TextColumns, clean_all
+from scdp.blocking.texts import TextColumns
+from scdp.compare.cells import clean_all
 from scdp.compare.cleaning import STANDARD, clean
 from scdp.errors import InputError
 from scdp.records import records_from
@@ -77,8 +78,8 @@ def test_texts_cleaned_at_once_are_as_if_cleaned_one_by_one():
     letters = [*LETTERS, "A", " ", "\t", "'", "-", "ß", "\0", "\n", "7"]
     for some in (letters, [letter for letter in letters if letter.isascii() and letter != "\0"]):
         texts = ["".join(rng.choice(some, rng.integers(0, 7))) for _ in range(300)]
-        assert clean_all(texts) == [clean(cell, STANDARD) for cell in texts]
-    assert clean_all([]) == []
+        assert clean_all(texts, STANDARD) == [clean(cell, STANDARD) for cell in texts]
+    assert clean_all([], STANDARD) == []
 
 
 def test_columns_joined_and_encoded():

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from scdp.blocking.expressions import Expression
 from scdp.blocking.rules import Equal, Identical, Overlap
-from scdp.blocking.texts import MISSING, TextColumns, encode
+from scdp.blocking.texts import MISSING, TextColumns
+from scdp.compare.cells import encode
 from scdp.compile import kernel
 
 Hashes = NDArray[np.uint64]

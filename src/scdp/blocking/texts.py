@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import TypeVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from scdp.compare.cleaning import STANDARD, STEPS, clean
+from scdp.compare.cells import Codes, clean_all, encode
+from scdp.compare.cleaning import STANDARD
 from scdp.records import Records
 
-Codes = NDArray[np.int32]
-_Cell = TypeVar("_Cell", str, str | None)
-
 MISSING = -1
-_BORDER = "\0"
-_SPARE_SPACE = re.compile("\\s[\\s\0]|\0\\s|[^\\S ]|^\\s|\\s$")
-_SPACES = re.compile(r"\s+")
-_AT_BORDER = re.compile(" ?\0 ?")
 
 
 class TextColumns:
@@ -41,7 +30,7 @@ class TextColumns:
 
     def _single(self, column: str) -> tuple[Codes, list[str]]:
         codes, cells = encode(self.records[column].tolist())
-        return _merge_equal(codes, clean_all([cell or "" for cell in cells]))
+        return _merge_equal(codes, clean_all([cell or "" for cell in cells], STANDARD))
 
     def _joined(self, columns: tuple[str, ...]) -> tuple[Codes, list[str]]:
         parts = [self.encoded((column,)) for column in columns]
@@ -57,14 +46,6 @@ class TextColumns:
         return _merge_equal(codes.astype(np.int32), joined)
 
 
-def encode(cells: list[_Cell]) -> tuple[Codes, list[_Cell]]:
-    """Each cell's place in the list of distinct cells; no step of it runs in Python."""
-    places = dict.fromkeys(cells)
-    distinct = list(places)
-    places = dict(zip(distinct, range(len(distinct)), strict=True))
-    return np.fromiter(map(places.__getitem__, cells), np.int32, len(cells)), distinct
-
-
 def _merge_equal(codes: Codes, texts: list[str]) -> tuple[Codes, list[str]]:
     """Equal texts get one place, empty ones none."""
     moved, distinct = encode(texts)
@@ -73,14 +54,3 @@ def _merge_equal(codes: Codes, texts: list[str]) -> tuple[Codes, list[str]]:
         moved = np.where(moved == empty, MISSING, moved - (moved > empty)).astype(np.int32)
         del distinct[empty]
     return moved[codes], distinct
-
-
-def clean_all(texts: Sequence[str]) -> list[str]:
-    """`clean` with the standard steps for many texts at once: one long ASCII text is cleaned in C."""
-    whole = _BORDER.join(texts)
-    if not texts or not whole.isascii() or whole.count(_BORDER) != len(texts) - 1:
-        return [clean(text, STANDARD) for text in texts]
-    whole = STEPS["punctuation"](whole.lower())
-    if _SPARE_SPACE.search(whole):
-        whole = _AT_BORDER.sub(_BORDER, _SPACES.sub(" ", whole)).strip(" ")
-    return whole.split(_BORDER)
