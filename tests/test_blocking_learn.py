@@ -8,13 +8,15 @@ from scdp.blocking import (
     candidate_pairs,
     equal,
     learn_blocking,
+    learn_blockings,
     neighbourhood,
     overlap,
     prefix,
     qgrams,
     tokens,
 )
-from scdp.blocking.cover import Demand, Kept, choose
+from scdp.blocking.cover import Demand, Kept, choose, without_superfluous
+from scdp.blocking.estimates import count_partners
 from scdp.blocking.links import kept_through_links
 from scdp.blocking.training import training_sample
 from scdp.datasets import load_febrl3, load_restaurant, make_records
@@ -109,6 +111,59 @@ def test_the_cheapest_rules_that_keep_enough_are_chosen():
     twice = Demand(2, 1.0)
     assert sorted(choose(kept, costs, [twice])[twice]) == [0, 1, 2, 3]
     assert kept.by_rule.sum() == 60 + 49 + 99 + 1
+
+
+def plainly_without_superfluous(by_rule, rules, families, needs, enough):
+    left = list(range(len(rules)))
+    for place in range(len(rules)):
+        others = [other for other in left if other != place]
+        counts = np.zeros(by_rule.shape[1], dtype=int)
+        for family in set(families[others].tolist()):
+            counts += by_rule[[rules[other] for other in others if families[other] == family]].any(axis=0)
+        if ((needs > 0) & (counts >= needs)).mean() >= enough:
+            left = others
+    return [place in left for place in range(len(rules))]
+
+
+@pytest.mark.parametrize("enough", [0.0, 0.5, 0.8, 0.9])
+def test_superfluous_rules_go_as_they_plainly_would(enough):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        by_rule = rng.random((9, 40)) < 0.3
+        rules = rng.permutation(9)[:7]
+        families = rng.integers(0, 4, 7)
+        needs = rng.integers(0, 3, 40).astype(np.int16)
+        found = without_superfluous(by_rule, rules, families, 4, needs, enough)
+        assert found.tolist() == plainly_without_superfluous(by_rule, rules, families, needs, enough)
+
+
+def test_partners_are_counted_as_they_plainly_are():
+    rng = np.random.default_rng(3)
+    has = rng.random((30, 12)) < 0.25
+    weights = np.sort(rng.random(12))[::-1]
+    weights[-1] = 0.0
+    entities, rows = rng.integers(0, 9, 30), np.arange(0, 30, 2)
+    enough = np.array([0.3, 0.9, 1.5])
+    ends = [np.append(0, np.cumsum(has.sum(axis=axis))) for axis in (1, 0)]
+    tokens, postings = np.nonzero(has)[1].astype(np.int32), np.nonzero(has.T)[1].astype(np.int32)
+    same, other = count_partners(ends[0], tokens, weights, ends[1], postings, entities, rows, enough)
+    shared = (has * weights) @ has.T
+    later = np.arange(30) > rows[:, None]
+    alike = entities == entities[rows][:, None]
+    for bound, least in enumerate(enough):
+        kept = (shared[rows] >= least) & later
+        assert (same[bound], other[bound]) == ((kept & alike).sum(), (kept & ~alike).sum())
+        assert other[bound] > 0
+
+
+def test_blockings_for_several_recalls_are_those_for_each():
+    labelled = make_records(1500, seed=3)
+    _, train = some_known(labelled, 0.5)
+    recalls = (0.995, 0.97, 0.9)
+    found = learn_blockings(labelled.data, train, recalls, random_state=2)
+    assert len(set(found)) > 1
+    for recall, blocking in zip(recalls, found, strict=True):
+        assert blocking == learn_blocking(labelled.data, train, recall=recall, random_state=2)[0]
 
 
 def test_choosing_leaves_its_input_alone():

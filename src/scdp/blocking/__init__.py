@@ -21,7 +21,7 @@ from scdp.blocking.rules import Blocking, Rule, equal, identical, neighbourhood,
 if TYPE_CHECKING:
     from scdp.blocking.candidates import CandidatePairs, candidate_pairs, stream_candidate_pairs
     from scdp.blocking.components import Components, connected_components
-    from scdp.blocking.learn import LearnedRules, learn_blocking
+    from scdp.blocking.learn import LearnedRules, learn_blocking, learn_blockings
     from scdp.blocking.storage import read_pair_chunks
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "identical",
     "last_word",
     "learn_blocking",
+    "learn_blockings",
     "neighbourhood",
     "overlap",
     "prefix",
@@ -58,6 +59,7 @@ _HOME = {
     "candidate_pairs": "candidates",
     "connected_components": "components",
     "learn_blocking": "learn",
+    "learn_blockings": "learn",
     "read_pair_chunks": "storage",
     "stream_candidate_pairs": "candidates",
 }

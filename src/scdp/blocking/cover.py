@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from scdp.compile import kernel
 
 N_FOLDS = 5
 REDUNDANCIES = (1, 2, 3)
 MOST_REDUNDANT = 8
 # Shares of the allowed loss that may be spent on the training pairs; the rest is left for unseen ones.
 SPENDABLE = (1.0, 0.5, 0.35, 0.25, 0.15, 0.05, 0.0)
+STRETCH = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +33,17 @@ class Kept:
     def n_pairs(self) -> int:
         return self.by_rule.shape[1]
 
-    def families_keeping(self, rules: Sequence[int]) -> NDArray[np.int16]:
-        """By how many families each pair is kept."""
-        counts = np.zeros(self.n_pairs, dtype=np.int16)
-        for family in set(self.families[list(rules)].tolist()):
-            counts += self.by_rule[[rule for rule in rules if self.families[rule] == family]].any(axis=0)
-        return counts
+    @cached_property
+    def _families(self) -> NDArray[np.int16]:
+        """By how many families each pair can be kept."""
+        keeping = np.zeros(self.n_pairs, dtype=np.int16)
+        for family in np.unique(self.families):
+            keeping += self.by_rule[self.families == family].any(axis=0)
+        return keeping
 
     def needs(self, redundancy: int) -> NDArray[np.int16]:
         """How many families each pair asks for: no more than keep it."""
-        return np.minimum(self.families_keeping(range(len(self.by_rule))), np.int16(redundancy))
+        return np.minimum(self._families, np.int16(redundancy))
 
 
 @dataclass(frozen=True)
@@ -114,15 +119,51 @@ def _thinned(
     kept: Kept, costs: NDArray[np.float64], rules: Sequence[int], needs: NDArray[np.int16], enough: float
 ) -> list[int]:
     """The rules without those that the others make superfluous, the dearest tried first."""
-    counts = kept.families_keeping(rules)
-    left = list(rules)
-    for rule in sorted(rules, key=lambda rule: -costs[rule]):
-        relatives = [other for other in left if other != rule and kept.families[other] == kept.families[rule]]
-        fewer = counts - (kept.by_rule[rule] & ~kept.by_rule[relatives].any(axis=0))
-        if ((needs > 0) & (fewer >= needs)).mean() >= enough:
-            counts = fewer
-            left.remove(rule)
-    return left
+    dearest = np.array(sorted(rules, key=lambda rule: -costs[rule]), dtype=np.int64)
+    families, of_rule = np.unique(kept.families[dearest], return_inverse=True)
+    keep = without_superfluous(kept.by_rule, dearest, of_rule, len(families), needs, enough)
+    left = set(dearest[keep].tolist())
+    return [rule for rule in rules if rule in left]
+
+
+@kernel
+def without_superfluous(
+    by_rule: NDArray[np.bool_],
+    rules: NDArray[np.int64],
+    families: NDArray[np.int64],
+    n_families: int,
+    needs: NDArray[np.int16],
+    enough: float,
+) -> NDArray[np.bool_]:
+    """Which of the rules stay when each in turn goes, if a share `enough` of the pairs has its needs met without it."""
+    n_pairs = by_rule.shape[1]
+    relatives = np.zeros((n_families, n_pairs), dtype=np.int16)
+    # How many families more than needed keep a pair; one that needs none never runs short.
+    spare = np.where(needs > 0, -needs, len(rules) + 1).astype(np.int16)
+    for place in range(len(rules)):
+        own, family = by_rule[rules[place]], relatives[families[place]]
+        for pair in range(n_pairs):
+            spare[pair] += own[pair] & (family[pair] == 0)
+            family[pair] += own[pair]
+    n_met = int(((needs > 0) & (spare >= 0)).sum())
+    stays = np.ones(len(rules), dtype=np.bool_)
+    for place in range(len(rules)):
+        own, family = by_rule[rules[place]], relatives[families[place]]
+        n_lost = 0
+        # In stretches: most rules are seen to be needed long before the last pair.
+        for start in range(0, n_pairs, STRETCH):
+            for pair in range(start, min(start + STRETCH, n_pairs)):
+                n_lost += own[pair] & (family[pair] == 1) & (spare[pair] == 0)
+            if (n_met - n_lost) / n_pairs < enough:
+                break
+        else:
+            stays[place] = False
+            n_met -= n_lost
+            for pair in range(n_pairs):
+                if own[pair]:
+                    spare[pair] -= family[pair] == 1
+                    family[pair] -= 1
+    return stays
 
 
 def cross_validated(
@@ -138,7 +179,9 @@ def cross_validated(
     missed = {demand: np.ones(kept.n_pairs, dtype=bool) for demand in wanted}
     for fold in range(min(N_FOLDS, n_clusters)):
         out = folds == fold
-        for demand, rules in choose(Kept(kept.by_rule[:, ~out], kept.families), costs, wanted).items():
+        # Selected by an index, the pairs of a rule would no longer lie side by side.
+        seen = Kept(np.compress(~out, kept.by_rule, axis=1), kept.families)
+        for demand, rules in choose(seen, costs, wanted).items():
             missed[demand][out] = ~kept.by_rule[np.ix_(rules, out)].any(axis=0)
     return [Trial(demand, 1 - missed[demand].mean(), _bound(missed[demand], clusters)) for demand in wanted]
 

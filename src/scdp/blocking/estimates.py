@@ -6,6 +6,7 @@ times, and blocks and tokens are taken as large as they would be.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from scdp.blocking.blocks import Groups, blocks_of, inverted
 from scdp.blocking.candidates import found_chunks
+from scdp.blocking.expressions import Expression
 from scdp.blocking.index import sorted_records
 from scdp.blocking.keys import KeyMaker
 from scdp.blocking.overlaps import ROUNDING, Tokens, rarities, shared_weight, tokens_of
@@ -91,11 +93,22 @@ class Sample:
     def _fewer(self, count: int) -> int:
         return max(1, round(count / self.scale))
 
+    def estimates(self, rules: Sequence[Rule]) -> list[Estimate]:
+        """Of each rule; overlaps of the same keys are looked at together."""
+        same_keys: dict[tuple[Expression, ...], list[Overlap]] = {}
+        for rule in rules:
+            if isinstance(rule, Overlap):
+                same_keys.setdefault(rule.keys, []).append(rule)
+        found: dict[Rule, Estimate] = {}
+        for alike in same_keys.values():
+            found |= zip(alike, self._overlaps(alike), strict=True)
+        return [found[rule] if rule in found else self.estimate(rule) for rule in rules]
+
     def estimate(self, rule: Rule) -> Estimate:
         if isinstance(rule, Neighbourhood):
             return self._neighbourhood(rule)
         if isinstance(rule, Overlap):
-            return self._overlap(rule)
+            return self._overlaps([rule])[0]
         return self._blocks(blocks_of(self.maker.rule_keys(rule)))
 
     def _blocks(self, blocks: Groups) -> Estimate:
@@ -122,24 +135,30 @@ class Sample:
         kept = (left >= 0) & (right >= 0) & (np.abs(left - right) * self.scale <= rule.window)
         return Estimate(kept, float(len(members) * self.scale * rule.window))
 
-    def _overlap(self, rule: Overlap) -> Estimate:
-        groups, weights = self._weighted(rule)
-        tokens = tokens_of(groups, weights, self.n_records, rule.rarity)
-        kept = _shared(tokens, self.left, self.right) >= rule.rarity - ROUNDING
+    def _overlaps(self, rules: Sequence[Overlap]) -> list[Estimate]:
+        """Of rules that differ in rarity alone."""
+        enough = np.array([rule.rarity for rule in rules]) - ROUNDING
+        groups, weights = self._weighted(rules[0])
+        # Where nothing at all is enough, every token is posted.
+        tokens = tokens_of(groups, weights, self.n_records, 0.0)
+        shared = _shared(tokens, self.left, self.right)
         # Not evenly spaced: records may come in an order that repeats.
         rows = np.sort(np.random.default_rng(0).permutation(self.n_records)[:SAMPLED_ROWS])
         same, other = count_partners(
             tokens.offsets,
             tokens.tokens,
             tokens.weights,
-            tokens.n_searched,
             tokens.postings.offsets,
             tokens.postings.members,
             self.entities,
             rows,
-            rule.rarity - ROUNDING,
+            enough,
         )
-        return Estimate(kept, self.scaled_up(same, other) * self.n_records / len(rows))
+        stands_for = self.n_records / len(rows)
+        return [
+            Estimate(shared >= least, self.scaled_up(same[number], other[number]) * stands_for)
+            for number, least in enumerate(enough)
+        ]
 
     def _weighted(self, rule: Overlap) -> tuple[Groups, NDArray[np.float64]]:
         groups = blocks_of(self.maker.rule_keys(rule))
@@ -215,30 +234,40 @@ def count_partners(
     offsets: NDArray[np.int64],
     tokens: NDArray[np.int32],
     weights: NDArray[np.float64],
-    n_searched: NDArray[np.int32],
     posting_offsets: NDArray[np.int64],
     postings: NDArray[np.int32],
     entities: NDArray[np.int64],
     rows: NDArray[np.int64],
-    enough: float,
-) -> tuple[int, int]:
-    """How many later partners the rows have: of the same entity, and of others."""
-    tried = np.full(len(entities), -1, dtype=np.int64)
-    same = other = 0
+    enough: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many later partners the rows have that share enough, by each bound: of the same entity, and of others.
+
+    All tokens are posted. What a partner shares is added up token by token, each list read from its end.
+    """
+    shared = np.zeros(len(entities))
+    met = np.empty(len(entities), dtype=np.int64)
+    same = np.zeros(len(enough), dtype=np.int64)
+    other = np.zeros(len(enough), dtype=np.int64)
     for row in rows:
-        start, stop = offsets[row], offsets[row + 1]
-        for entry in range(start, start + n_searched[row]):
-            place = posting_offsets[tokens[entry] + 1] - 1
+        n_met = 0
+        for entry in range(offsets[row], offsets[row + 1]):
+            token = tokens[entry]
+            if weights[token] <= 0.0:
+                continue
+            place = posting_offsets[token + 1] - 1
             while postings[place] > row:
                 partner = postings[place]
                 place -= 1
-                if tried[partner] == row:
-                    continue
-                tried[partner] = row
-                a, b = offsets[partner], offsets[partner + 1]
-                if shared_weight(tokens, weights, start, stop, a, b, enough) >= enough:
+                if shared[partner] == 0.0:
+                    met[n_met] = partner
+                    n_met += 1
+                shared[partner] += weights[token]
+        for partner in met[:n_met]:
+            for bound in range(len(enough)):
+                if shared[partner] >= enough[bound]:
                     if entities[partner] == entities[row]:
-                        same += 1
+                        same[bound] += 1
                     else:
-                        other += 1
+                        other[bound] += 1
+            shared[partner] = 0.0
     return same, other

@@ -73,6 +73,17 @@ class LearnedRules:
         return "\n".join([*lines, f"{self.n_pairs:,} labelled pairs; {held_out}{doubt}"])
 
 
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """Some links, what rules keep and cost with them, and by demand a trial and the rules that meet it."""
+
+    links: Sequence[int]
+    kept: Kept
+    costs: NDArray[np.float64]
+    trials: Sequence[Trial]
+    chosen: dict[Demand, list[int]]
+
+
 @dataclass(frozen=True)
 class _Choice:
     """A trial of one demand, and the links and rules chosen for it."""
@@ -101,17 +112,9 @@ def learn_blocking(
 
     Exact duplicates are always candidates.
     """
-    if not 0 < recall <= 1:
-        raise InputError(f"blocking: recall is {recall}; use a share above 0, at most 1")
-    if n_records is not None:
-        check_count("n_records", n_records)
-    columns = _columns(records, spec)
-    rng = np.random.default_rng(random_state)
-    sample = training_sample(records, clusters, n_records, max_block, window, rng)
-    rules, estimates = _useful(sample, proposed_rules(sample.maker.columns, columns))
-    learner = _Learner(sample, rules, estimates, identical(*columns), recall, rng)
-    best = learner.best()
-    trial = best.trial
+    learner = _learner(records, clusters, spec, (recall,), n_records, max_block, window, random_state)
+    best = learner.best(recall)
+    trial, sample = best.trial, learner.sample
     table = LearnedRules(
         learner.table(best.blocking),
         len(sample.left),
@@ -121,6 +124,42 @@ def learn_blocking(
         round(sample.count(best.blocking)),
     )
     return best.blocking, table
+
+
+def learn_blockings(
+    records: Records,
+    clusters: ArrayLike,
+    recalls: Sequence[float],
+    *,
+    spec: Spec | None = None,
+    n_records: int | None = None,
+    random_state: int = 0,
+) -> tuple[Blocking, ...]:
+    """For each recall what `learn_blocking` finds, in little more than the time of one."""
+    learner = _learner(records, clusters, spec, recalls, n_records, MAX_BLOCK, WINDOW, random_state)
+    return tuple(learner.best(recall).blocking for recall in recalls)
+
+
+def _learner(
+    records: Records,
+    clusters: ArrayLike,
+    spec: Spec | None,
+    recalls: Sequence[float],
+    n_records: int | None,
+    max_block: int,
+    window: int,
+    random_state: int,
+) -> _Learner:
+    for recall in recalls:
+        if not 0 < recall <= 1:
+            raise InputError(f"blocking: recall is {recall}; use a share above 0, at most 1")
+    if n_records is not None:
+        check_count("n_records", n_records)
+    columns = _columns(records, spec)
+    rng = np.random.default_rng(random_state)
+    sample = training_sample(records, clusters, n_records, max_block, window, rng)
+    rules, estimates = _useful(sample, proposed_rules(sample.maker.columns, columns))
+    return _Learner(sample, rules, estimates, identical(*columns), recalls, rng)
 
 
 def _columns(records: Records, spec: Spec | None) -> tuple[str, ...]:
@@ -137,8 +176,7 @@ def _useful(sample: Sample, rules: Sequence[Rule]) -> tuple[list[Rule], list[Est
     """The rules that keep something and do not cost too much; of equal ones the first."""
     limit = DEAREST * sample.n_stands_for
     useful: dict[tuple[bytes, float], tuple[Rule, Estimate]] = {}
-    for rule in rules:
-        estimate = sample.estimate(rule)
+    for rule, estimate in zip(rules, sample.estimates(rules), strict=True):
         if estimate.kept.any() and estimate.candidates <= limit:
             useful.setdefault((estimate.kept.tobytes(), estimate.candidates), (rule, estimate))
     return [rule for rule, _ in useful.values()], [estimate for _, estimate in useful.values()]
@@ -157,44 +195,48 @@ class _Learner:
         rules: Sequence[Rule],
         estimates: Sequence[Estimate],
         duplicates: Rule,
-        recall: float,
+        recalls: Sequence[float],
         rng: np.random.Generator,
     ) -> None:
-        self.sample, self.rules, self.estimates = sample, rules, estimates
-        self.duplicates, self.recall, self.rng = duplicates, recall, rng
+        self.sample, self.rules, self.estimates, self.duplicates = sample, rules, estimates, duplicates
         self.floors = np.array([_floor(rule) for rule in rules]) * sample.n_stands_for
         self.costs = np.array([found.candidates for found in estimates]) + self.floors
         columns = [tuple(sorted(set(rule.columns))) for rule in rules]
         self.families = np.array([sorted(set(columns)).index(names) for names in columns], dtype=np.int64)
+        # The demands of all recalls are tried at once: they share the folds, and the order in which rules are taken.
+        wanted = dict.fromkeys(each for recall in recalls for each in demands(recall, len(sample.left)))
+        self.plain = self._tried([], list(wanted), rng)
+        links = chosen_links(sample, estimates)
+        self.linked = self._tried(links, list(wanted), rng) if links else None
 
-    def best(self) -> _Choice:
-        links = chosen_links(self.sample, self.estimates)
-        if too_few(len(self.sample.left), self.recall):
-            links = []  # nobody can say how sure they are
-        choices = [self._choice([]), *([self._choice(links)] if links else [])]
-        certain = [choice for choice in choices if choice.trial.bound >= self.recall]
+    def best(self, recall: float) -> _Choice:
+        tried = [self.plain]
+        # Of too few pairs nobody can say how sure links are.
+        if self.linked is not None and not too_few(len(self.sample.left), recall):
+            tried.append(self.linked)
+        choices = [self._choice(each, recall) for each in tried]
+        certain = [choice for choice in choices if choice.trial.bound >= recall]
         if len(certain) > 1:
             plain, linked = (self.sample.count(choice.blocking) for choice in certain)
             return certain[1] if linked <= WORTH_LINKING * plain else certain[0]
         return certain[0] if certain else max(choices, key=lambda choice: choice.trial.bound)
 
-    def _choice(self, links: Sequence[int]) -> _Choice:
+    def _tried(self, links: Sequence[int], wanted: Sequence[Demand], rng: np.random.Generator) -> _Tried:
         linked = self._linked(links)
-        by_rule = np.empty((len(self.estimates), len(linked)), dtype=bool)
-        for rule, found in enumerate(self.estimates):
-            by_rule[rule] = self._kept(found, linked)
-        kept = Kept(by_rule, self.families)
+        by_rule = np.array([self._kept(found, linked) for found in self.estimates], dtype=bool)
+        kept = Kept(by_rule.reshape(len(self.estimates), len(linked)), self.families)
         costs = self.costs.copy()
         # The pairs of links are candidates anyway.
         costs[list(links)] = self.floors[list(links)]
-        wanted = demands(self.recall, len(self.sample.left))
-        trials = cross_validated(kept, costs, self.sample.pair_clusters, wanted, self.rng)
-        chosen = choose(kept, costs, wanted)
-        trial = self._cheapest(trials, chosen)
-        ordered = by_gain(kept, costs, chosen[trial.demand])
+        trials = cross_validated(kept, costs, self.sample.pair_clusters, wanted, rng)
+        return _Tried(links, kept, costs, trials, choose(kept, costs, wanted))
+
+    def _choice(self, tried: _Tried, recall: float) -> _Choice:
+        trial = self._cheapest(tried, recall)
+        ordered = by_gain(tried.kept, tried.costs, tried.chosen[trial.demand])
         blocking = Blocking(
             (*(self.rules[rule] for rule in ordered), self.duplicates),
-            tuple(self.rules[link] for link in links),
+            tuple(self.rules[link] for link in tried.links),
             self.sample.max_block,
             self.sample.window,
         )
@@ -207,13 +249,17 @@ class _Learner:
         return linked
 
     def _kept(self, estimate: Estimate, linked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if not linked.any():
+            return estimate.kept
         return kept_through_links(estimate.kept, linked, self.sample.cluster_sizes)
 
-    def _cheapest(self, trials: Sequence[Trial], chosen: dict[Demand, list[int]]) -> Trial:
+    def _cheapest(self, tried: _Tried, recall: float) -> Trial:
         """The cheapest trial whose lower bound reaches the recall, or else the most careful of the best."""
-        good = [trial for trial in trials if trial.bound >= self.recall]
+        own = set(demands(recall, len(self.sample.left)))
+        trials = [trial for trial in tried.trials if trial.demand in own]
+        good = [trial for trial in trials if trial.bound >= recall]
         if good:
-            return min(good, key=lambda trial: self.costs[chosen[trial.demand]].sum())
+            return min(good, key=lambda trial: self.costs[tried.chosen[trial.demand]].sum())
         return max(reversed(trials), key=lambda trial: round(trial.bound, 3))
 
     def table(self, blocking: Blocking) -> tuple[LearnedRule, ...]:

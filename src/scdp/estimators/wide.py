@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.blocking import Blocking, learn_blocking
+from scdp.blocking import Blocking, learn_blockings
 from scdp.errors import InputError
 from scdp.estimators.fitted import Arrays, Words, part
 from scdp.estimators.inputs import Compared
@@ -175,10 +175,7 @@ def _learn_far(
 
 
 def _blockings(rows: Compared, cluster: Integers, seed: int) -> tuple[Blocking, ...]:
-    found = [
-        learn_blocking(rows.records, cluster, spec=rows.spec, recall=recall, random_state=seed % 2**31)[0]
-        for recall in RECALLS
-    ]
+    found = learn_blockings(rows.records, cluster, RECALLS, spec=rows.spec, random_state=seed % 2**31)
     return tuple(dict.fromkeys(found))
 
 
