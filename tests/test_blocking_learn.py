@@ -15,7 +15,7 @@ from scdp.blocking import (
     qgrams,
     tokens,
 )
-from scdp.blocking.cover import Demand, Kept, choose, without_superfluous
+from scdp.blocking.cover import Demand, Kept, choose, greedy_path, without_superfluous
 from scdp.blocking.estimates import count_partners
 from scdp.blocking.links import kept_through_links
 from scdp.blocking.training import training_sample
@@ -111,6 +111,32 @@ def test_the_cheapest_rules_that_keep_enough_are_chosen():
     twice = Demand(2, 1.0)
     assert sorted(choose(kept, costs, [twice])[twice]) == [0, 1, 2, 3]
     assert kept.by_rule.sum() == 60 + 49 + 99 + 1
+
+
+def plain_greedy_path(by_rule, families, costs, needs):
+    left, adds = needs.copy(), by_rule & (needs > 0)
+    path, n_met = [], []
+    while adds.any():
+        best = int(np.argmax(adds.sum(axis=1) / costs))
+        helped = adds[best].copy()
+        left[helped] -= 1
+        adds[:, left == 0] = False
+        adds[np.ix_(families == families[best], helped)] = False
+        path.append(best)
+        n_met.append(((needs > 0) & (left == 0)).sum())
+    return path, n_met
+
+
+def test_rules_are_taken_as_they_plainly_would_be():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        by_rule = rng.random((12, 50)) < 0.2
+        families = rng.integers(0, 5, 12)
+        costs = rng.integers(1, 4, 12).astype(float)
+        keeping = sum(by_rule[families == family].any(axis=0).astype(int) for family in range(5))
+        needs = np.minimum(keeping, rng.integers(0, 3)).astype(np.int16)
+        path, n_met = greedy_path(by_rule, families, 5, costs, needs)
+        assert (path.tolist(), n_met.tolist()) == plain_greedy_path(by_rule, families, costs, needs)
 
 
 def plainly_without_superfluous(by_rule, rules, families, needs, enough):

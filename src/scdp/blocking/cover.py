@@ -94,25 +94,52 @@ def _greedy_path(
     kept: Kept, costs: NDArray[np.float64], needs: NDArray[np.int16]
 ) -> tuple[list[int], NDArray[np.float64]]:
     """Rules in the order chosen until no need is left, and the share of all pairs satisfied after each."""
+    n_families = int(kept.families.max(initial=-1)) + 1
+    path, n_met = greedy_path(kept.by_rule, kept.families, n_families, costs, needs)
+    return path.tolist(), n_met / max(kept.n_pairs, 1)
+
+
+@kernel
+def greedy_path(
+    by_rule: NDArray[np.bool_],
+    families: NDArray[np.int64],
+    n_families: int,
+    costs: NDArray[np.float64],
+    needs: NDArray[np.int16],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rule that helps the most pairs per cost, again and again, and how many pairs are satisfied after each.
+
+    A rule helps a pair that it keeps, that is not satisfied, and that no other rule of its family has helped. It never
+    helps more than it once did, so only the rule that promises the most is counted anew.
+    """
+    n_rules, n_pairs = by_rule.shape
     left = needs.copy()
-    # What a rule would still add, by pair: an entry is taken out once, when it no longer counts.
-    adds = kept.by_rule.T.copy()
-    gains = adds.sum(axis=0)
-    path: list[int] = []
-    shares: list[float] = []
-    while gains.any():
-        best = int(np.argmax(gains / costs))
-        path.append(best)
-        helped = adds[:, best].copy()
-        left[helped] -= 1
-        family = np.flatnonzero(kept.families == kept.families[best])
-        satisfied, others = np.flatnonzero(helped & (left == 0)), np.flatnonzero(helped & (left > 0))
-        gains = gains - adds[satisfied].sum(axis=0)
-        adds[satisfied] = False
-        gains[family] -= adds[np.ix_(others, family)].sum(axis=0)
-        adds[np.ix_(others, family)] = False
-        shares.append(float(((needs > 0) & (left == 0)).mean()))
-    return path, np.array(shares)
+    # Pairs that a family can no longer help.
+    closed = np.zeros((n_families, n_pairs), dtype=np.bool_)
+    promise = np.full(n_rules, np.inf)
+    counted = np.full(n_rules, -1)
+    path, n_met, met = np.empty(n_rules, dtype=np.int64), np.empty(n_rules, dtype=np.int64), 0
+    step = 0
+    while n_rules:
+        best = int(np.argmax(promise))
+        own, shut = by_rule[best], closed[families[best]]
+        if counted[best] < step:
+            gain = 0
+            for pair in range(n_pairs):
+                gain += own[pair] & (not shut[pair]) & (left[pair] > 0)
+            promise[best] = gain / costs[best]
+            counted[best] = step
+            continue
+        if promise[best] == 0.0:
+            break
+        for pair in range(n_pairs):
+            if own[pair] and not shut[pair] and left[pair] > 0:
+                left[pair] -= 1
+                met += left[pair] == 0
+                shut[pair] = True
+        path[step], n_met[step] = best, met
+        step += 1
+    return path[:step], n_met[:step]
 
 
 def _thinned(
