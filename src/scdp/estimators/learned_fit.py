@@ -45,7 +45,7 @@ from scdp.seating.sources import PairSource, VectorSource, pairs_of
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-IMPORTANCE_PAIRS = 4000
+IMPORTANCE_PAIRS = 1000
 TOO_MANY = (
     "{:,} records are too many to compare all with each other, and the labelled ones teach no blocking: give at least "
     "20 labelled clusters, or groups"
@@ -54,9 +54,12 @@ TOO_MANY = (
 
 @dataclass(frozen=True, eq=False)
 class LearnedFit:
-    """`view` is how vectors are looked at (None for records and distances); `importance` is by comparison."""
+    """`view` is how vectors are looked at (None for records and distances); `importance` is by comparison.
 
-    restaurant: LearnedRestaurant
+    `restaurant` has learned from all pairs; it is None where candidates alone do better, or all were too many.
+    """
+
+    restaurant: LearnedRestaurant | None
     view: VectorView | None
     features: tuple[str, ...]
     importance: Floats
@@ -68,7 +71,6 @@ class LearnedFit:
     documents: NDArray[Any] | None
     seed: int
     wide: Wide | None = None
-    narrow: bool = True
 
     independent_draws = True
 
@@ -97,21 +99,22 @@ class LearnedFit:
         too_many = isinstance(rows, Compared) and _part(rows, labelled).too_many
         if too_many and lesson is None:
             raise InputError(TOO_MANY.format(len(labelled)))
-        narrow = not too_many
-        if narrow:
+        restaurant, trial, taught = None, None, cluster
+        if not too_many:
             view, source = _source(rows, labelled, cluster, None if documents is None else group)
             sign = np.full(len(features if view is None else view.names), -1)
             restaurant, trial = train(source, cluster, group[labelled], sign, choices, seed, n_jobs, progress)
         # Where candidates alone do better on clusters that neither has seen, all pairs are not worth comparing.
-        if lesson is not None and (not narrow or lesson.trial.loss < trial.loss):
-            narrow = False
+        if lesson is not None and (trial is None or lesson.trial.loss < trial.loss):
             view, source = None, PairSource(lesson.pairs)
-            restaurant, trial = lesson.wide.restaurant, lesson.trial
+            restaurant, trial, taught = None, lesson.trial, lesson.cluster
+        assert trial is not None
+        wide = None if lesson is None else lesson.wide
         names = features if view is None else view.names
         rng = np.random.default_rng([seed, 2])
-        some = source.pairs(at_most(np.arange(len(labelled)), cluster, rng))
+        some = source.pairs(at_most(np.arange(len(taught)), taught, rng))
         picked = rng.choice(len(some), min(IMPORTANCE_PAIRS, len(some)), replace=False)
-        importance = np.abs(_lost_without(restaurant, some.features[picked])).mean(axis=0)
+        importance = np.abs(_lost_without(_judge(restaurant, wide), some.features[picked])).mean(axis=0)
         return cls(
             restaurant,
             view,
@@ -124,8 +127,7 @@ class LearnedFit:
             known,
             documents,
             seed,
-            None if lesson is None else lesson.wide,
-            narrow,
+            wide,
         )
 
     def pairs(self, rows: Rows, documents: NDArray[Any] | None, items: Integers) -> Pairs | Blocked:
@@ -138,7 +140,7 @@ class LearnedFit:
             own = None if documents is None else codes(documents[items])
             return self.view.pairs(rows.values[items], own)
         part = _part(rows, items)
-        if self.narrow and not part.too_many:
+        if self.restaurant is not None and not part.too_many:
             return pairs_of(part.distances)
         if self.wide is None:
             raise InputError(TOO_MANY.format(len(items)))
@@ -186,6 +188,7 @@ class LearnedFit:
         pairs = self.pairs(rows, documents, items)
         if isinstance(pairs, Blocked):
             return engine.seat_blocked(pairs, known, n_draws, seed, progress)
+        assert self.restaurant is not None
         return engine.seat(self.restaurant, pairs, known, n_draws, seed, progress)
 
     def contributions(self, distances: Floats) -> Floats:
@@ -195,7 +198,7 @@ class LearnedFit:
                 "the flagship explains records and distances: of vectors it judges neighbourhoods, which belong to "
                 "no single feature"
             )
-        return _lost_without(self.restaurant, distances[None].astype(np.float32))[0]
+        return _lost_without(_judge(self.restaurant, self.wide), distances[None].astype(np.float32))[0]
 
     def learned(self) -> Learned:
         return Learned(
@@ -210,14 +213,16 @@ class LearnedFit:
 
     def to_parts(self) -> tuple[Words, Arrays]:
         words, arrays = rows_to_parts(self.rows)
-        more_words, more_arrays = restaurant_to_parts(self.restaurant) if self.narrow else ({}, {})
+        more_words, more_arrays = (
+            ({}, {}) if self.restaurant is None else restaurant_to_parts(self.restaurant)
+        )
         words |= more_words | {
             "model": "flagship",
             "seed": self.seed,
             "features": list(self.features),
             "n_records": self.n_records,
             "n_clusters": self.n_clusters,
-            "narrow": self.narrow,
+            "narrow": self.restaurant is not None,
         }
         arrays |= more_arrays | {"labels": self.labels, "importance": self.importance}
         if self.wide is not None:
@@ -234,9 +239,7 @@ class LearnedFit:
         features = tuple(map(str, part(words, "features")))
         wide = Wide.from_parts(words, arrays, len(features))
         narrow = bool(words.get("narrow", True)) or wide is None
-        restaurant = (
-            restaurant_from_parts(words, arrays, len(features)) if narrow or wide is None else wide.restaurant
-        )
+        restaurant = restaurant_from_parts(words, arrays, len(features)) if narrow else None
         view = view_from_parts(arrays)
         if view is not None and view.names != features:
             raise InputError("'features' are not those of vectors of as many coordinates as 'view.mean' has")
@@ -263,7 +266,6 @@ class LearnedFit:
             documents,
             seed,
             wide,
-            narrow,
         )
 
 
@@ -293,12 +295,18 @@ def _source(
     return view, VectorSource(values, group, view)
 
 
-def _lost_without(restaurant: LearnedRestaurant, features: Features) -> Floats:
+def _judge(restaurant: LearnedRestaurant | None, wide: Wide | None) -> LearnedRestaurant | Wide:
+    judge = restaurant or wide
+    assert judge is not None
+    return judge
+
+
+def _lost_without(judge: LearnedRestaurant | Wide, features: Features) -> Floats:
     """(pairs, features): how much higher each score is than with that feature missing."""
-    whole = restaurant.mean_score(features)
+    whole = judge.mean_score(features)
     lost = np.zeros(features.shape)
     for f in range(features.shape[1]):
         without = features.copy()
         without[:, f] = np.nan
-        lost[:, f] = np.where(np.isnan(features[:, f]), 0.0, whole - restaurant.mean_score(without))
+        lost[:, f] = np.where(np.isnan(features[:, f]), 0.0, whole - judge.mean_score(without))
     return lost

@@ -6,7 +6,7 @@ what it keeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from scdp.seating.blocked import (
     prepared_columns,
 )
 from scdp.seating.learned import Choices, LearnedRestaurant, Trial, train
-from scdp.seating.pairs import Pairs
+from scdp.seating.pairs import Features, Pairs
 from scdp.seating.shards import Blocked
 from scdp.seating.sieve import CUT, LabelledPairs, Sieve, learn_sieve
 from scdp.seating.sources import PairSource, SiftedSource
@@ -43,12 +43,14 @@ PREFIX_FAR = "wide.far."
 # True pairs that are never compared are lost, so the first blocking keeps nearly all; the others are for more records.
 RECALLS = (0.998, 0.99, 0.95)
 FEWEST_CLUSTERS = 20
+# Of more labelled records than this, restaurants and sieve learn from whole clusters drawn by chance.
+MOST_TAUGHT = 6_000
 # More candidates than this go through the sieve, if there is one: to seat them all would take minutes.
 MOST_CANDIDATES = 1_000_000
 # Fewer pairs of one cluster are too few to say of any pair that it cannot be one.
 FEWEST_FOR_A_SIEVE = 100
 # Pairs that a sieve learns from: of one cluster, candidates, and any others.
-MOST_OF_A_KIND = 100_000
+MOST_OF_A_KIND = 50_000
 # A lesson has at least this part of the labelled items.
 LARGEST_SHARE = 8
 
@@ -59,18 +61,29 @@ class Far(NamedTuple):
     sieve: Sieve
     restaurant: LearnedRestaurant
 
+    def mean_score(self, features: Features) -> Floats:
+        """Scores of pairs among as many records as the sieve learned from, averaged over members."""
+        log_odds = self.sieve.log_odds(features).astype(np.float32)
+        return self.restaurant.mean_score(np.column_stack([features, log_odds]))
+
 
 class Wide(NamedTuple):
-    """Which records to compare (the most thorough blocking first), and what such pairs have taught."""
+    """Which records to compare (the most thorough blocking first), and what such pairs have taught.
+
+    `restaurant` is for as many candidates as can all be seated; without it all go through the sieve.
+    """
 
     blockings: tuple[Blocking, ...]
-    restaurant: LearnedRestaurant
+    restaurant: LearnedRestaurant | None
     far: Far | None
 
     def to_parts(self) -> tuple[Words, Arrays]:
-        words, arrays = restaurant_to_parts(self.restaurant)
-        words |= {"blockings": [blocking.to_dict() for blocking in self.blockings]}
-        arrays = {PREFIX + name: array for name, array in arrays.items()}
+        words: Words = {"blockings": [blocking.to_dict() for blocking in self.blockings]}
+        arrays: Arrays = {}
+        if self.restaurant is not None:
+            near_words, near_arrays = restaurant_to_parts(self.restaurant)
+            words |= near_words
+            arrays |= {PREFIX + name: array for name, array in near_arrays.items()}
         if self.far is not None:
             sieve_words, sieve_arrays = sieve_to_parts(self.far.sieve)
             far_words, far_arrays = restaurant_to_parts(self.far.restaurant)
@@ -100,16 +113,26 @@ class Wide(NamedTuple):
                 sieve_from_parts(far_words, stored, n_features),
                 restaurant_from_parts(far_words, stored, n_features + 1),
             )
-        near = restaurant_from_parts(own, _without_prefix(arrays, PREFIX), n_features)
+        # One that goes through a sieve in any case has no words of its own.
+        alone = far is not None and "boosted" not in own
+        near = None if alone else restaurant_from_parts(own, _without_prefix(arrays, PREFIX), n_features)
         return cls(tuple(map(Blocking.from_dict, blockings)), near, far)
 
     def blocked(self, rows: Compared) -> Blocked:
         """How these records are to be compared, and who judges their pairs."""
-        records = rows.records
-        enough = MOST_CANDIDATES / max(len(records), 1)
-        if self.far is None or candidates_a_record(records, self.blockings[0]) <= enough:
-            return Blocked(records, rows.spec, self.blockings[0], None, self.restaurant)
-        return Blocked(records, rows.spec, affordable(records, self.blockings), *self.far)
+        first, *others = self.blockings
+        few = self.far is None or n_candidates(rows, first) <= MOST_CANDIDATES
+        if self.restaurant is not None and few:
+            return Blocked(rows.records, rows.spec, first, None, self.restaurant)
+        assert self.far is not None
+        blocking = affordable(rows.records, self.blockings) if others and not few else first
+        return Blocked(rows.records, rows.spec, blocking, *self.far)
+
+    def mean_score(self, features: Features) -> Floats:
+        """Scores of pairs by their comparisons alone, averaged over members."""
+        judge = self.restaurant or self.far
+        assert judge is not None
+        return judge.mean_score(features)
 
 
 def _mapping(words: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -124,11 +147,12 @@ def _without_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str
 
 
 class Lesson(NamedTuple):
-    """A wide restaurant, how it did on held-out clusters, and the candidate pairs it learned from."""
+    """A wide restaurant, how it did on held-out clusters, and the candidate pairs and clusters it learned from."""
 
     wide: Wide
     trial: Trial
     pairs: Pairs
+    cluster: Integers
 
 
 def learn_wide(rows: Compared, cluster: Integers, choices: Choices, seed: int, n_jobs: int) -> Lesson | None:
@@ -140,24 +164,54 @@ def learn_wide(rows: Compared, cluster: Integers, choices: Choices, seed: int, n
     except InputError:
         # What cannot be blocked can still be compared in full, as long as it is not too much.
         return None
-    pairs = blocked_pairs(rows.records, rows.spec, blockings[0])
+    some, cluster = _taught(rows, cluster, seed)
+    blockings = _not_too_dear(some, blockings)
+    pairs = blocked_pairs(some.records, some.spec, blockings[0])
     if not (cluster[pairs.left] == cluster[pairs.right]).any():
         return None
-    nowhere = np.zeros(len(cluster), dtype=np.int64)
     wanted = replace(choices, all_pairs=False)
+    # Who knows so many records is asked about as many, and these go through the sieve.
+    many = n_candidates(rows, blockings[0]) > MOST_CANDIDATES
+    tried = wanted if many else replace(wanted, n_trials=0)
+    far, trial = _learn_far(some, pairs, cluster, tried, seed, n_jobs)
+    if far is not None and many:
+        return Lesson(Wide(blockings, None, far), trial, pairs, cluster)
+    nowhere = np.zeros(len(cluster), dtype=np.int64)
     sign = np.full(pairs.n_features, -1)
     restaurant, trial = train(PairSource(pairs), cluster, nowhere, sign, wanted, seed, n_jobs)
-    far = _learn_far(rows, pairs, cluster, wanted, seed, n_jobs)
-    return Lesson(Wide(blockings, restaurant, far), trial, pairs)
+    return Lesson(Wide(blockings, restaurant, far), trial, pairs, cluster)
+
+
+def _taught(rows: Compared, cluster: Integers, seed: int) -> tuple[Compared, Integers]:
+    """The records of whole clusters drawn by chance, where there are more than teach anything new."""
+    if len(cluster) <= MOST_TAUGHT:
+        return rows, cluster
+    order = np.random.default_rng([seed, 5]).permutation(cluster.max() + 1)
+    drawn = order[np.cumsum(np.bincount(cluster)[order]) <= MOST_TAUGHT]
+    items = np.flatnonzero(np.isin(cluster, drawn))
+    return rows.take(items), np.unique(cluster[items], return_inverse=True)[1]
+
+
+def _not_too_dear(rows: Compared, blockings: Sequence[Blocking]) -> tuple[Blocking, ...]:
+    """The blockings without those that make more candidates of these few records than of many are compared."""
+    for number, blocking in enumerate(blockings[:-1]):
+        if n_candidates(rows, blocking) <= MOST_CANDIDATES:
+            return tuple(blockings[number:])
+    return tuple(blockings[-1:])
+
+
+def n_candidates(rows: Compared, blocking: Blocking) -> float:
+    """About how many candidates a blocking would make of the records."""
+    return candidates_a_record(rows.records, blocking) * len(rows)
 
 
 def _learn_far(
     rows: Compared, pairs: Pairs, cluster: Integers, choices: Choices, seed: int, n_jobs: int
-) -> Far | None:
+) -> tuple[Far | None, Trial]:
     """A sieve, and a restaurant of what it keeps of the candidates."""
     n, sizes = len(cluster), np.bincount(cluster)
     if (sizes * (sizes - 1) // 2).sum() < FEWEST_FOR_A_SIEVE:
-        return None
+        return None, Trial(np.zeros(0), np.zeros(0, dtype=bool))
     rng = np.random.default_rng([seed, 4])
     one, other, weight = _lesson_pairs(pairs.left, pairs.right, cluster, rng)
     columns = prepared_columns(rows.records, rows.spec)
@@ -170,8 +224,8 @@ def _learn_far(
     every = Pairs(n, pairs.left[passed], pairs.right[passed], features)
     sign = np.append(np.full(pairs.n_features, -1), 1)
     nowhere = np.zeros(n, dtype=np.int64)
-    restaurant, _ = train(SiftedSource(every, sieve), cluster, nowhere, sign, choices, seed, n_jobs)
-    return Far(sieve, restaurant)
+    restaurant, trial = train(SiftedSource(every, sieve), cluster, nowhere, sign, choices, seed, n_jobs)
+    return Far(sieve, restaurant), trial
 
 
 def _blockings(rows: Compared, cluster: Integers, seed: int) -> tuple[Blocking, ...]:

@@ -72,8 +72,9 @@ def candidates_a_record(records: Records, blocking: Blocking) -> float:
 
 def affordable(records: Records, blockings: Sequence[Blocking]) -> Blocking:
     """The first blocking whose candidates are not too many, else the last."""
-    cheap = (each for each in blockings if candidates_a_record(records, each) <= MOST_CANDIDATES_A_RECORD)
-    return next(cheap, blockings[-1])
+    *others, last = blockings
+    cheap = (each for each in others if candidates_a_record(records, each) <= MOST_CANDIDATES_A_RECORD)
+    return next(cheap, last)
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,13 +49,17 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user may choose: boosted trees or not (None = where they can be trained), types, and members."""
+    """What the user may choose: boosted trees or not (None = where they can be trained), types, and members.
+
+    `all_pairs` and `n_trials` are for those who call: whether nothing was left out, and how many lessons are tried.
+    """
 
     boosted: bool | None = None
     n_types: int = 1
     n_members: int = N_MEMBERS
     n_again: int = N_AGAIN
     all_pairs: bool = True
+    n_trials: int = N_TRIALS
 
 
 class Member(NamedTuple):
@@ -190,7 +194,7 @@ def train(
         return Member(parameters, trees)
 
     members = in_parallel(learned, range(len(parts)), n_jobs)
-    tried = [(pairs, clusters) for _, pairs, clusters in prepared[:N_TRIALS]]
+    tried = [(pairs, clusters) for _, pairs, clusters in prepared[: choices.n_trials]]
     # A stream of its own: two ways to see the same items are tried on the same halves.
     trial = held_out_trial(tried, knots, choices, np.random.default_rng([seed, 3]))
     return LearnedRestaurant(knots, tuple(members), choices.n_again), trial
