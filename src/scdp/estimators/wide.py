@@ -187,7 +187,9 @@ def _taught(rows: Compared, cluster: Integers, seed: int) -> tuple[Compared, Int
     if len(cluster) <= MOST_TAUGHT:
         return rows, cluster
     order = np.random.default_rng([seed, 5]).permutation(cluster.max() + 1)
-    drawn = order[np.cumsum(np.bincount(cluster)[order]) <= MOST_TAUGHT]
+    # At least two, however large: one cluster alone tells nothing apart.
+    n_drawn = max(2, int((np.cumsum(np.bincount(cluster)[order]) <= MOST_TAUGHT).sum()))
+    drawn = order[:n_drawn]
     items = np.flatnonzero(np.isin(cluster, drawn))
     return rows.take(items), np.unique(cluster[items], return_inverse=True)[1]
 
