@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from scdp.blocking import connected_components
 from scdp.seating import blocked
 from scdp.seating.blocked import Sifted, broken_up
 from scdp.seating.pieces import Knots
 from scdp.seating.sieve import (
-    CUT,
     Halves,
     LabelledPairs,
     Sieve,
@@ -21,17 +19,6 @@ from scdp.seating.sieve import (
 )
 
 N_FIELDS = 3
-
-
-class Table:
-    """Distances of pairs, read from a matrix; counts how many were asked for."""
-
-    def __init__(self, distances: NDArray[np.float32]) -> None:
-        self.distances, self.asked = distances, 0
-
-    def pairs(self, left: NDArray[np.int64], right: NDArray[np.int64], workers: int) -> NDArray[np.float32]:
-        self.asked += len(left)
-        return self.distances[left, right]
 
 
 def made_pairs(rng: np.random.Generator, n: int = 4000, n_clusters: int = 300) -> LabelledPairs:
@@ -71,25 +58,6 @@ def test_log_odds_tell_pairs_apart_that_were_not_learned_from():
     log_odds = sieve.log_odds(new.features)
     assert np.median(log_odds[new.together]) > 2
     assert np.median(log_odds[~new.together]) < -2
-
-
-@pytest.mark.parametrize("n_records", [100, 500, 5000])
-def test_what_is_kept_is_what_all_comparisons_together_would_keep(n_records):
-    rng = np.random.default_rng(3)
-    sieve = Sieve.learn(made_pairs(rng), 500)
-    tables = [Table(rng.random((40, 40)).astype(np.float32)) for _ in range(N_FIELDS)]
-    tables[0].distances[::3] = np.nan
-    tables[1].distances[:, ::4] *= 0.05
-    left, right = np.triu_indices(40, k=1)
-    places, log_odds = sieve.kept(tables, left, right, n_records)
-    features = np.stack([table.distances[left, right] for table in tables], axis=1)
-    wanted = sieve.log_odds(features)
-    floor = CUT - max(sieve.full_shift(n_records), 0.0)
-    assert places.tolist() == np.flatnonzero(wanted >= floor).tolist()
-    assert log_odds == pytest.approx(wanted[places])
-    # Pairs that nothing can save are not compared to the end.
-    last = tables[sieve.order[-1]]
-    assert last.asked < len(left) or len(places) == len(left)
 
 
 def test_the_shift_is_found_where_strangers_are_more_and_where_they_are_not():
@@ -152,7 +120,7 @@ def test_chains_of_unlikely_pairs_are_broken_up_and_others_left(monkeypatch):
     right = left + 1
     log_odds = np.where(np.arange(41) % 4 == 3, -4.5 + rng.random(41), 3.0)
     log_odds[-2:] = [-4.9, 2.0]
-    found = broken_up(Sifted(left, right, log_odds), 60)
+    found = broken_up(Sifted(left, right, np.zeros((41, 1), dtype=np.float32), log_odds), 60)
     assert connected_components(60, [(found.left, found.right)]).sizes.max() <= 5
     assert {(50, 51), (51, 52)} <= set(zip(found.left.tolist(), found.right.tolist(), strict=True))
     assert set(left[log_odds > 0]) <= set(found.left)

@@ -238,6 +238,8 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
         # So that these records are too many for all their pairs, as millions would be.
         patch.setattr("scdp.estimators.inputs.MOST_PAIRS", 10_000)
         patch.setattr("scdp.estimators.wide.MOST_CANDIDATES", 10_000)
+        # A sample settles the shift, as of millions.
+        patch.setattr("scdp.seating.blocked.SETTLED_BY", 5_000)
         model, new = people_model(make_records(600, kind="people", seed=1)), people_table(20_000)
         one, two, on_spark = (
             cluster_records(model.set_params(engine=engine), new)

@@ -59,9 +59,18 @@ def _numba_cache_at(folder: Path | None) -> Iterator[None]:
 
 def kernel(function: Function) -> Function:
     """Compile on first call, release the interpreter's lock while running, and keep the result on disk."""
+    return _compiled(function, FLAGS)
+
+
+def kernel_as_written(function: Function) -> Function:
+    """As `kernel`, but sums and quotients are rounded in the order written: for what must equal another's last bit."""
+    return _compiled(function, frozenset())
+
+
+def _compiled(function: Function, flags: frozenset[str]) -> Function:
     folder = cache_folder()
     with _numba_cache_at(folder):
-        compiled = numba.njit(cache=folder is not None, nogil=True, fastmath=set(FLAGS), error_model="numpy")(
-            function
-        )
+        compiled = numba.njit(
+            cache=folder is not None, nogil=True, fastmath=set(flags) or False, error_model="numpy"
+        )(function)
     return compiled

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp.blocking.blocks import Oversized
-from scdp.blocking.chunks import Pairs, chunks_of, collected
+from scdp.blocking.chunks import Pairs, Search, collected
 from scdp.blocking.expansion import linked_meetings, linked_pairs, linked_partners
-from scdp.blocking.index import build_index
+from scdp.blocking.index import PairIndex, build_index
 from scdp.blocking.keys import KeyMaker
-from scdp.blocking.pairs import meetings, partners
+from scdp.blocking.pairs import homes, meetings, partners
 from scdp.blocking.rules import Blocking, check_count
 from scdp.blocking.texts import TextColumns
 from scdp.errors import InputError
@@ -123,15 +123,38 @@ def found_chunks(
     maker: KeyMaker, blocking: Blocking, limit: int = 10**9, threads: int = 1
 ) -> tuple[Iterator[Pairs], tuple[Oversized, ...]]:
     """The pairs of the rules, expanded through the links if there are any."""
+    search, oversized = _search(maker, blocking, limit, threads)
+    return search.chunks(threads), oversized
+
+
+def search_of(
+    records: Records,
+    blocking: Blocking,
+    *,
+    memory_limit: str | int = MEMORY_LIMIT,
+    threads: int | None = None,
+) -> Search:
+    """How to find the pairs of the blocking, for those who do not want them all at once."""
+    return _search(
+        _key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads)
+    )[0]
+
+
+def _search(
+    maker: KeyMaker, blocking: Blocking, limit: int, threads: int
+) -> tuple[Search, tuple[Oversized, ...]]:
     index, oversized = build_index(maker, blocking, blocking.all_rules)
-    chunks = chunks_of(partial(partners, index), meetings(index), threads)
+    search = _of_index(index)
     if not blocking.links:
-        return chunks, oversized
-    pairs = collected(chunks, limit)
-    link_index, _ = build_index(maker, blocking, blocking.links)
-    links = collected(chunks_of(partial(partners, link_index), meetings(link_index), threads), limit)
-    graphs = linked_pairs(len(maker.columns), pairs, links)
-    return chunks_of(partial(linked_partners, graphs), linked_meetings(graphs), threads), oversized
+        return search, oversized
+    links = _of_index(build_index(maker, blocking, blocking.links)[0])
+    found = (collected(each.chunks(threads), limit) for each in (search, links))
+    graphs = linked_pairs(len(maker.columns), *found)
+    return Search(partial(linked_partners, graphs), linked_meetings(graphs), search.homes), oversized
+
+
+def _of_index(index: PairIndex) -> Search:
+    return Search(partial(partners, index), meetings(index), homes(index))
 
 
 def known_clusters(clusters: ArrayLike, n_records: int) -> NDArray[np.int64]:

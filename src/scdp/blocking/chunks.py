@@ -1,4 +1,4 @@
-"""Pairs in chunks: a kernel that finds the partners of a range of records goes in, all pairs come out in order."""
+"""Pairs in chunks: a kernel that finds the partners of records goes in, all pairs come out in order."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +16,51 @@ from numpy.typing import NDArray
 from scdp.compile import kernel
 
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
-# The partners of the records first to last - 1, one after the other, and how many each has.
-Partners = Callable[[int, int], tuple[NDArray[np.int64], NDArray[np.int32]]]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+# The partners of some records, one after the other, and how many each has.
+Partners = Callable[[NDArray[np.int32]], tuple[NDArray[np.int64], NDArray[np.int32]]]
 
 # Records are taken together until so many meetings are to be looked at: it bounds a worker's memory.
 MEETINGS_AT_ONCE = 4_000_000
 
 
-def chunks_of(partners: Partners, meetings: NDArray[np.int64], threads: int) -> Iterator[Pairs]:
-    """All pairs (left < right), sorted; the same whatever the number of threads."""
-    edges = row_ranges(meetings)
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How the pairs of a blocking are found, record by record; `meetings` is how many others each looks at.
+
+    In the order of `homes` records share most of those that they look at.
+    """
+
+    partners: Partners
+    meetings: NDArray[np.int64]
+    homes: NDArray[np.int64]
+
+    def parts(self, rows: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+        """Rows in parts that make about as many pairs each."""
+        edges = row_ranges(self.meetings[rows])
+        return [rows[first:last] for first, last in pairwise(edges)]
+
+    def pairs(self, rows: NDArray[np.int32]) -> Pairs:
+        """The pairs of these records with later ones."""
+        counts, right = self.partners(rows)
+        return np.repeat(rows, counts), right
+
+    def chunks(self, threads: int) -> Iterator[Pairs]:
+        """All pairs (left < right), sorted; the same whatever the number of threads."""
+        return in_threads(self.pairs, self.parts(np.arange(len(self.meetings), dtype=np.int32)), threads)
+
+
+def in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """The results in order; only a few items are under way at a time."""
     with ThreadPoolExecutor(max_workers=threads) as pool:
-        waiting: deque[Future[Pairs]] = deque()
-        for first, last in pairwise(edges):
-            waiting.append(pool.submit(_pairs_between, partners, int(first), int(last)))
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def _pairs_between(partners: Partners, first: int, last: int) -> Pairs:
-    counts, right = partners(first, last)
-    return np.repeat(np.arange(first, last, dtype=np.int32), counts), right
 
 
 def row_ranges(meetings: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -97,14 +97,14 @@ def linked_meetings(graphs: LinkedPairs) -> NDArray[np.int64]:
 
 @kernel
 def linked_partners(
-    graphs: LinkedPairs, first: int, last: int
+    graphs: LinkedPairs, rows: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The partners after each record of the range with expansion, ascending, and how many each has."""
-    counts = np.zeros(last - first, dtype=np.int64)
+    """The partners after each of these records with expansion, ascending, and how many each has."""
+    counts = np.zeros(len(rows), dtype=np.int64)
     found = np.empty(1 << 12, dtype=np.int32)
     seen = np.full(len(graphs.pair_offsets) - 1, -1, dtype=np.int32)
     total = 0
-    for row in range(first, last):
+    for number, row in enumerate(rows):
         start = total
         places = (graphs.pair_offsets[row], graphs.pair_offsets[row + 1])
         found, total = meet_range(graphs.partners, places, row, seen, found, total)
@@ -117,7 +117,7 @@ def linked_partners(
             theirs = (graphs.pair_offsets[other], graphs.pair_offsets[other + 1])
             found, total = meet_range(graphs.partners, theirs, row, seen, found, total)
         found[start:total].sort()
-        counts[row - first] = total - start
+        counts[number] = total - start
     return counts, found[:total].copy()
 
 

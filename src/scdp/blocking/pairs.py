@@ -1,4 +1,4 @@
-"""Pairs from the index: a range of records goes in; for each, its later partners come out, sorted, each once."""
+"""Pairs from the index: some records go in; for each, its later partners come out, sorted, each once."""
 
 from __future__ import annotations
 
@@ -34,21 +34,43 @@ def meetings(index: PairIndex) -> NDArray[np.int64]:
 
 
 @kernel
-def partners(index: PairIndex, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The partners after each record of the range, ascending, and how many each has."""
-    counts = np.zeros(last - first, dtype=np.int64)
+def homes(index: PairIndex) -> NDArray[np.int64]:
+    """A number for each record: those of its largest block, or near it in a chain, have the same or the next ones.
+
+    Records that are looked at in this order meet others that were looked at just before.
+    """
+    home = np.zeros(index.n_records, dtype=np.int64)
+    largest = np.zeros(index.n_records, dtype=np.int64)
+    for place in range(len(index.chains.members)):
+        home[index.chains.members[place]] = len(index.blocks.members) + place
+    start = 0
+    while start < len(index.blocks.members):
+        stop = index.blocks.stops[start]
+        for place in range(start, stop):
+            row = index.blocks.members[place]
+            if stop - start > largest[row]:
+                largest[row] = stop - start
+                home[row] = start
+        start = stop
+    return home
+
+
+@kernel
+def partners(index: PairIndex, rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The partners after each of these records, ascending, and how many each has."""
+    counts = np.zeros(len(rows), dtype=np.int64)
     found = np.empty(1 << 12, dtype=np.int32)
     seen = np.full(index.n_records, -1, dtype=np.int32)
     tried = np.full(index.n_records, -1, dtype=np.int64)
     total = 0
-    for row in range(first, last):
+    for number, row in enumerate(rows):
         start = total
         found, total = meet_blocks(index, row, seen, found, total)
         found, total = meet_chains(index, row, seen, found, total)
         for rule in range(len(index.overlaps.thresholds)):
             found, total = meet_tokens(index, row, rule, seen, tried, found, total)
         found[start:total].sort()
-        counts[row - first] = total - start
+        counts[number] = total - start
     return counts, found[:total].copy()
 
 

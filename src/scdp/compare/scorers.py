@@ -129,14 +129,14 @@ class NumberScorer:
     def __init__(self, vocabulary: Sequence[float], scale: float) -> None:
         with np.errstate(over="ignore"):
             numbers = np.asarray(vocabulary, dtype=np.float64) / scale
-        self._numbers = np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)
+        self.numbers = np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)
 
     def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
         others = rows if columns is None else columns
-        return self._distance(self._numbers[rows][:, None] - self._numbers[others])
+        return self._distance(self.numbers[rows][:, None] - self.numbers[others])
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
-        return self._distance(self._numbers[left] - self._numbers[right])
+        return self._distance(self.numbers[left] - self.numbers[right])
 
     @staticmethod
     def _distance(difference: NDArray[np.float64]) -> Floats:

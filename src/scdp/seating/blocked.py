@@ -6,22 +6,21 @@ The last feature of pairs that passed it is the sieve's log-odds, shifted to fit
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp.blocking import Blocking, candidate_pairs, connected_components
-from scdp.blocking.candidates import worker_count
+from scdp.blocking.candidates import search_of, worker_count
+from scdp.blocking.chunks import in_threads
 from scdp.blocking.keys import scattered
 from scdp.compare.prepared import prepare_all
 from scdp.records import Records
 from scdp.seating.pairs import Features, Pairs
 from scdp.seating.sieve import CUT, Column, Sieve, counted
+from scdp.seating.sifting import SLACK, Sifter
 from scdp.specs import Spec
 
 Integers = NDArray[np.int64]
@@ -31,7 +30,8 @@ Progress = Callable[[int, int], None]
 # A blocking that would make more candidates a record than this is too thorough for so many records.
 MOST_CANDIDATES_A_RECORD = 64
 SAMPLE = 20_000
-PAIRS_AT_ONCE = 1 << 19
+# The shift of the log-odds is settled by the candidates of about so many records.
+SETTLED_BY = 50_000
 # Components of more records lose their least likely pairs, below one of these log-odds after another.
 MOST_CONNECTED = 10_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
@@ -79,44 +79,57 @@ def affordable(records: Records, blockings: Sequence[Blocking]) -> Blocking:
 
 @dataclass(frozen=True, eq=False)
 class Sifted:
-    """Pairs that passed the sieve, with their log-odds among as many records as it learned from."""
+    """Pairs that passed the sieve, with their distances and log-odds."""
 
     left: Integers
     right: Integers
+    features: Features
     log_odds: Floats
 
     @classmethod
     def joined(cls, parts: Sequence[Sifted]) -> Sifted:
-        none = np.zeros(0, dtype=np.int64)
-        return cls(
-            np.concatenate([none, *(part.left for part in parts)]),
-            np.concatenate([none, *(part.right for part in parts)]),
-            np.concatenate([np.zeros(0), *(part.log_odds for part in parts)]),
+        """Those of all parts, of which there is at least one, sorted by left, then right."""
+        left, right = (np.concatenate([getattr(part, end) for part in parts]) for end in ("left", "right"))
+        order = np.lexsort((right, left))
+        features, log_odds = (
+            np.concatenate([part.features for part in parts]),
+            np.concatenate([part.log_odds for part in parts]),
         )
-
-    def shifted(self, shift: float) -> Sifted:
-        """The log-odds shifted, and only the pairs that are still likely enough."""
-        shifted = replace(self, log_odds=self.log_odds + shift)
-        return shifted.take(shifted.log_odds >= CUT)
+        return cls(left[order], right[order], features[order], log_odds[order])
 
     def take(self, mask: NDArray[np.bool_]) -> Sifted:
-        return Sifted(self.left[mask], self.right[mask], self.log_odds[mask])
+        return Sifted(self.left[mask], self.right[mask], self.features[mask], self.log_odds[mask])
+
+    def pairs(self, n_records: int) -> Pairs:
+        """With the log-odds as the last feature."""
+        features = np.column_stack([self.features, self.log_odds.astype(np.float32)])
+        return Pairs(n_records, self.left, self.right, features)
 
 
-def sifted(
-    sieve: Sieve, columns: Sequence[Column], left: NDArray[np.int32], right: NDArray[np.int32], n_records: int
-) -> Sifted:
-    """The candidates that pass, whatever the shift may be."""
-    ends = left.astype(np.int64), right.astype(np.int64)
-    places, log_odds = sieve.kept(columns, *ends, n_records)
-    return Sifted(ends[0][places], ends[1][places], log_odds)
+def sifted(sifter: Sifter, left: NDArray[np.int32], right: NDArray[np.int32], shift: float) -> Sifted:
+    """The candidates that pass with their log-odds shifted."""
+    # What rounding takes from one side of the bar it may not take from the other.
+    places, features, log_odds = sifter.passed(left, right, CUT - shift - SLACK)
+    ends = left[places].astype(np.int64), right[places].astype(np.int64)
+    found = Sifted(*ends, features, log_odds + shift)
+    return found.take(found.log_odds >= CUT)
 
 
-def featured(columns: Sequence[Column], passed: Sifted, n_records: int, workers: int = 1) -> Pairs:
-    """Pairs with all their comparisons, and the log-odds last."""
-    distances = compared(columns, passed.left, passed.right, workers)
-    features = np.column_stack([distances, passed.log_odds.astype(np.float32)])
-    return Pairs(n_records, passed.left, passed.right, features)
+def histogram(
+    sifter: Sifter, left: NDArray[np.int32], right: NDArray[np.int32], n_records: int
+) -> NDArray[np.int64]:
+    """The candidates that may pass whatever the shift, counted by their log-odds."""
+    return counted(sifter.passed(left, right, sifter.sieve.floor(n_records))[2])
+
+
+def sampled_share(n_records: int) -> float:
+    """The share of the records by which the shift is settled."""
+    return min(SETTLED_BY / max(n_records, 1), 1.0)
+
+
+def in_sample(rows: NDArray[np.int32], share: float) -> NDArray[np.bool_]:
+    """Which records the shift is settled by, with their later candidates: the same on every machine."""
+    return scattered(rows) <= min(int(share * 2.0**63), 2**63 - 1)
 
 
 def sifted_pairs(
@@ -129,17 +142,27 @@ def sifted_pairs(
 ) -> Pairs:
     """The candidate pairs of records that may be together, with their distances by a fitted spec and log-odds."""
     n = len(records)
-    found = candidate_pairs(records, blocking, memory_limit="400MB")
-    columns = prepared_columns(records, spec)
-    work = partial(sifted, sieve, columns, n_records=n)
-    parts: list[Sifted] = []
-    for part in _in_threads(work, found.chunks(PAIRS_AT_ONCE), workers):
-        parts.append(part)
+    threads = worker_count(None) if workers < 1 else workers
+    search = search_of(records, blocking, memory_limit="400MB")
+    sifter = Sifter.of(sieve, prepared_columns(records, spec))
+    rows = np.argsort(search.homes, kind="stable").astype(np.int32)
+
+    def counts(some: NDArray[np.int32]) -> NDArray[np.int64]:
+        return histogram(sifter, *search.pairs(some), n)
+
+    sample = search.parts(rows[in_sample(rows, sampled_share(n))])
+    shift = sieve.settled(sum(in_threads(counts, sample, threads), counted(np.zeros(0))), n)
+
+    def passed(some: NDArray[np.int32]) -> Sifted:
+        return sifted(sifter, *search.pairs(some), shift)
+
+    parts = search.parts(rows)
+    found = []
+    for part in in_threads(passed, parts, threads):
+        found.append(part)
         if progress is not None:
-            progress(min(len(parts) * PAIRS_AT_ONCE, len(found)), len(found))
-    passed = Sifted.joined(parts)
-    passed = passed.shifted(sieve.settled(counted(passed.log_odds), n))
-    return featured(columns, broken_up(passed, n), n, workers)
+            progress(len(found), len(parts))
+    return broken_up(Sifted.joined(found), n).pairs(n)
 
 
 def broken_up(passed: Sifted, n_records: int) -> Sifted:
@@ -156,20 +179,3 @@ def broken_up(passed: Sifted, n_records: int) -> Sifted:
         likely = passed.log_odds.astype(np.float32) >= np.float32(cut)
         passed = passed.take(likely | ~large)
     return passed
-
-
-def _in_threads(
-    work: Callable[[NDArray[np.int32], NDArray[np.int32]], Sifted],
-    chunks: Iterable[tuple[NDArray[np.int32], NDArray[np.int32]]],
-    workers: int,
-) -> Iterator[Sifted]:
-    """The results in order; only a few chunks are under way at a time."""
-    threads = worker_count(None) if workers < 1 else workers
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[Sifted]] = deque()
-        for left, right in chunks:
-            waiting.append(pool.submit(work, left, right))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()

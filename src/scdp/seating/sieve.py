@@ -7,9 +7,8 @@ read off the new pairs themselves (`Sieve.settled`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,7 @@ LOWEST, HIGHEST = -32.0, 96.0
 class Column(Protocol):
     """The distances of pairs of records by one comparison."""
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Features: ...
+    def pairs(self, left: NDArray[Any], right: NDArray[Any], workers: int) -> Features: ...
 
 
 class LabelledPairs(NamedTuple):
@@ -97,24 +96,13 @@ class Sieve:
         """Of pairs with all comparisons, among as many records as the sieve learned from."""
         return self._sums(np.ascontiguousarray(features[:, self.order]), slice(None)) + self.bias
 
-    def kept(
-        self, columns: Sequence[Column], left: Integers, right: Integers, n_records: int, workers: int = 1
-    ) -> tuple[NDArray[np.int64], Floats]:
-        """The places of the pairs that may be together whatever the shift, and their log-odds without it.
+    def floor(self, n_records: int) -> float:
+        """The log-odds that a pair needs to be kept whatever the shift."""
+        return CUT - max(self.full_shift(n_records), 0.0)
 
-        A pair is dropped as soon as nothing that is left to compare could save it.
-        """
-        need = CUT - max(self.full_shift(n_records), 0.0)
-        best = np.maximum(self.heights.max(axis=1), self.missing)
-        rest = np.append(np.cumsum(best[::-1])[::-1][1:], 0.0)
-        alive = np.arange(len(left))
-        score = np.full(len(left), self.bias)
-        for place, field in enumerate(self.order):
-            distances = columns[field].pairs(left[alive], right[alive], workers)
-            score += self._sums(distances[:, None], slice(place, place + 1))
-            enough = score >= need - rest[place]
-            alive, score = alive[enough], score[enough]
-        return alive, score
+    def height(self, place: int, distances: Features) -> Floats:
+        """What the comparison at a place of the order adds to the log-odds."""
+        return self._sums(distances[:, None], slice(place, place + 1))
 
     def settled(self, histogram: NDArray[np.int64], n_records: int) -> float:
         """The shift of the log-odds that fits a data set, whose pairs by `counted` log-odds are given.
@@ -129,7 +117,7 @@ class Sieve:
         n_certain, n_like_them = int(histogram[centres > bar].sum()), int((self.together > bar).sum())
         if min(n_certain, n_like_them) < FEWEST_CERTAIN:
             return full
-        floor = CUT - max(full, 0.0)
+        floor = self.floor(n_records)
         wanted = n_certain * (self.together > floor).sum() / n_like_them
 
         def excess(shift: float) -> float:

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from scdp.compare import Comparison, Prepared
 from scdp.compare.kinds import BUILT_IN
+from scdp.compare.prepared import prepare_all
 from scdp.engines.spark.batches import batch_of, integers
-from scdp.engines.spark.session import mapped, saved
+from scdp.engines.spark.session import mapped
 from scdp.engines.spark.tables import SparkRecords
 from scdp.errors import InputError
 from scdp.records import Records
-from scdp.seating.blocked import compared
-from scdp.seating.sieve import CUT, Sieve, counted
+from scdp.seating.blocked import compared, histogram, in_sample, sampled_share, sifted
+from scdp.seating.sieve import Sieve, counted
+from scdp.seating.sifting import Sifter
 
 Integers = NDArray[np.int64]
 COMPARED = "left long, right long, features array<float>"
@@ -36,18 +38,18 @@ def blocked_pairs(records: SparkRecords, pairs: Any, fields: Sequence[Comparison
 def sifted_pairs(records: SparkRecords, pairs: Any, fields: Sequence[Comparison], sieve: Sieve) -> Any:
     """(left, right, features) of the pairs (left, right) that may be together; the last feature is their log-odds.
 
-    The pairs that pass are computed and kept; the shift of their log-odds follows from counts alone.
+    Not computed yet, but for the counts of a sample, from which the shift of the log-odds follows.
     """
-    from pyspark.sql import functions as F
-
     check_fields(fields)
-    cells = _with_cells(records, pairs, _columns_of(fields))
-    sift = partial(_sifted, tuple(fields), sieve, records.n_records, records.source)
-    passed = saved(mapped(cells, sift, f"{COMPARED}, log_odds double"))
-    shift = sieve.settled(_histogram(passed), records.n_records)
-    log_odds = F.col("log_odds") + F.lit(shift)
-    features = F.concat("features", F.array(log_odds.cast("float"))).alias("features")
-    return passed.where(log_odds >= CUT).select("left", "right", features)
+    names, n = _columns_of(fields), records.n_records
+    sample = mapped(
+        pairs.select("left", "right"), partial(_sample, sampled_share(n)), "left long, right long"
+    )
+    counts = partial(_counts, tuple(fields), sieve, n, records.source)
+    counted_bins = mapped(_with_cells(records, sample, names), counts, "bin int, size long")
+    shift = sieve.settled(_histogram(counted_bins), n)
+    sift = partial(_sifted, tuple(fields), sieve, shift, records.source)
+    return mapped(_with_cells(records, pairs, names), sift, COMPARED)
 
 
 def check_fields(fields: Sequence[Comparison]) -> None:
@@ -88,16 +90,33 @@ def _compared(fields: Sequence[Comparison], source: str, batches: Iterable[Any])
         yield batch_of(left=rows[left], right=rows[right], features=_listed(features))
 
 
-def _sifted(
+def _sample(share: float, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        chosen = in_sample(integers(batch, "left").astype(np.int32), share)
+        yield batch.filter(chosen)
+
+
+def _counts(
     fields: Sequence[Comparison], sieve: Sieve, n_records: int, source: str, batches: Iterable[Any]
+) -> Iterator[Any]:
+    total = counted(np.zeros(0))
+    for batch in batches:
+        _, columns, left, right = prepared_batch(fields, source, batch)
+        total += histogram(
+            Sifter.of(sieve, columns), left.astype(np.int32), right.astype(np.int32), n_records
+        )
+    bins = np.flatnonzero(total)
+    yield batch_of(bin=bins.astype(np.int32), size=total[bins])
+
+
+def _sifted(
+    fields: Sequence[Comparison], sieve: Sieve, shift: float, source: str, batches: Iterable[Any]
 ) -> Iterator[Any]:
     for batch in batches:
         rows, columns, left, right = prepared_batch(fields, source, batch)
-        places, log_odds = sieve.kept(columns, left, right, n_records)
-        left, right = left[places], right[places]
-        features = compared(columns, left, right, workers=1)
-        # The log-odds are still to be shifted, so they are handed on in full precision.
-        yield batch_of(left=rows[left], right=rows[right], features=_listed(features), log_odds=log_odds)
+        sifter = Sifter.of(sieve, columns)
+        pairs = sifted(sifter, left.astype(np.int32), right.astype(np.int32), shift).pairs(len(rows))
+        yield batch_of(left=rows[pairs.left], right=rows[pairs.right], features=_listed(pairs.features))
 
 
 def _listed(features: NDArray[np.float32]) -> Any:
@@ -115,7 +134,7 @@ def prepared_batch(
     rows, first, places = np.unique(ends, return_index=True, return_inverse=True)
     cells = {name: _cells(batch, column, first) for column, name in enumerate(_columns_of(fields))}
     records = Records(cells, source, rows + 1)
-    columns = [comparison.prepare(records) for comparison in fields]
+    columns = list(prepare_all(fields, records))
     return rows, columns, places[: batch.num_rows], places[batch.num_rows :]
 
 
@@ -126,20 +145,11 @@ def _cells(batch: Any, column: int, places: NDArray[np.int64]) -> Any:
     return both.take(pa.array(places)).to_numpy(zero_copy_only=False)
 
 
-def _histogram(passed: Any) -> NDArray[np.int64]:
+def _histogram(counts: Any) -> NDArray[np.int64]:
     """The pairs by log-odds: whole counts, which add up to the same whatever the partitions."""
     from pyspark.sql import functions as F
 
-    counts = mapped(passed.select("log_odds"), _counts, "bin int, size long")
-    histogram = counted(np.zeros(0))
-    for place, size in counts.groupBy("bin").agg(F.sum("size")).collect():
-        histogram[place] = size
-    return histogram
-
-
-def _counts(batches: Iterable[Any]) -> Iterator[Any]:
     total = counted(np.zeros(0))
-    for batch in batches:
-        total = total + counted(batch.column("log_odds").to_numpy())
-    bins = np.flatnonzero(total)
-    yield batch_of(bin=bins.astype(np.int32), size=total[bins])
+    for place, size in counts.groupBy("bin").agg(F.sum("size")).collect():
+        total[place] = size
+    return total
