@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from scdp.blocking import connected_components
 from scdp.posterior.canonical import canonical_labels
 from scdp.seating.likelihood import Weights, seat_known
 from scdp.seating.pairs import Pairs
 from scdp.seating.pieces import Knots
 from scdp.seating.plain import canonical, exact_law, log_likelihood
-from scdp.seating.restaurant import seat_all, stream_of
+from scdp.seating.restaurant import FEW, line_up, parties, seat_all, stream_of
 from scdp.seating.training import Lesson, Shape, first_guess, objective
 
 # Every statistical test below fails by chance with this probability.
@@ -151,6 +152,36 @@ def test_components_do_not_disturb_each_other():
     for partition, probability in together.items():
         marginal[partition[:3]] = marginal.get(partition[:3], 0.0) + probability
     assert marginal == pytest.approx(alone)
+
+
+def test_parties_are_components_of_pairs_and_given_clusters():
+    rng = np.random.default_rng(8)
+    for n in (1, 30, 200):
+        left, right = np.sort(rng.integers(0, n, (2, n // 2)), axis=0)
+        pairs = Pairs(
+            n, left[left < right], right[left < right], np.zeros(((left < right).sum(), 1), np.float32)
+        )
+        known = np.where(rng.random(n) < 0.3, rng.integers(0, max(n // 6, 1), n), -1)
+        known[known >= 0] = np.unique(known[known >= 0], return_inverse=True)[1]
+        given = [np.flatnonzero(known == k) for k in range(known.max() + 1)]
+        ends = [(pairs.left, pairs.right), *((np.repeat(each[:1], len(each)), each) for each in given)]
+        wanted = connected_components(n, ends).codes
+        items, bounds = parties(pairs.neighbours, known)
+        assert sorted(items) == np.flatnonzero(known < 0).tolist()
+        party = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        assert (canonical_labels(party) == canonical_labels(wanted[items])).all()
+
+
+def test_a_line_is_in_the_same_order_however_long_it_is():
+    names = np.random.default_rng(9).integers(2**63, size=3 * FEW).astype(np.uint64)
+    whole, part = np.arange(3 * FEW), np.arange(3 * FEW)
+    keys = np.empty(3 * FEW, np.uint64)
+    line_up(whole, 0, 3 * FEW, names, stream_of(1, 0), 1, keys)
+    line_up(part, 5, 5 + FEW, names, stream_of(1, 0), 1, keys)
+    chosen = (whole >= 5) & (whole < 5 + FEW)
+    assert part[5 : 5 + FEW].tolist() == whole[chosen].tolist()
+    assert sorted(whole) == list(range(3 * FEW))
+    assert part[:5].tolist() == list(range(5))
 
 
 def test_a_component_is_seated_the_same_alone_and_among_others():
