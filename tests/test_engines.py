@@ -89,12 +89,13 @@ def test_labels_are_those_of_the_first_item():
     assert draws.tolist() == [[10, 20, 10, 40], [10, 10, 10, 10]]
 
 
+@pytest.mark.parametrize("fewest", [0, 10**9])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_processes_give_the_draws_of_one(workers, small_shards):
+def test_processes_and_threads_give_the_draws_of_one(workers, fewest, small_shards):
     pairs, known = made_problem()
     restaurant = made_restaurant()
     seen: list[tuple[int, int]] = []
-    engine = LocalEngine(workers, fewest=0)
+    engine = LocalEngine(workers, fewest=fewest)
     found = engine.seat(restaurant, pairs, known, N_DRAWS, 5, lambda done, total: seen.append((done, total)))
     assert (found == InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)).all()
     assert seen[-1] == (len(pairs), len(pairs))
@@ -146,17 +147,18 @@ def test_records_that_kill_every_process_are_given_up_in_a_sentence(small_shards
         Deadly(1, fewest=0).seat(made_restaurant(), pairs, known, N_DRAWS, 5)
 
 
-def test_what_is_finished_is_not_done_again(small_shards, tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize("fewest", [0, 10**9])
+def test_what_is_finished_is_not_done_again(small_shards, tmp_path: Path, fewest):
     pairs, known = made_problem()
     restaurant = made_restaurant()
-    first = LocalEngine(1, tmp_path, fewest=0).seat(restaurant, pairs, known, N_DRAWS, 5)
+    first = LocalEngine(1, tmp_path, fewest=fewest).seat(restaurant, pairs, known, N_DRAWS, 5)
     kept = sorted(tmp_path.glob("shard-*.npy"))
     assert len(kept) > 5
     # One is missing and one is cut short: only these two are seated again.
     kept[0].unlink()
     kept[1].write_bytes(kept[1].read_bytes()[:100])
     times = {path: path.stat().st_mtime_ns for path in kept[2:]}
-    again = LocalEngine(1, tmp_path, fewest=0).seat(restaurant, pairs, known, N_DRAWS, 5)
+    again = LocalEngine(1, tmp_path, fewest=fewest).seat(restaurant, pairs, known, N_DRAWS, 5)
     assert (first == again).all()
     assert sorted(tmp_path.glob("shard-*.npy")) == kept
     assert {path: path.stat().st_mtime_ns for path in kept[2:]} == times

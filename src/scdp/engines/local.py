@@ -1,4 +1,4 @@
-"""The local engine: shards go to processes of this machine, their draws come back.
+"""The local engine: shards go to threads, or where they are very many to processes of this machine; draws come back.
 
 A process that dies costs only the shards it was working on, which go to another; with a folder, what is done is kept
 there, and a run that is started again takes it up.
@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.blocking.chunks import in_threads
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
 from scdp.seating.learned import LearnedRestaurant
 from scdp.seating.pairs import Pairs
 from scdp.seating.shards import (
     Draws,
-    InThreads,
     OnThisMachine,
     Progress,
     Shard,
@@ -33,8 +33,8 @@ from scdp.seating.shards import (
 )
 
 Integers = NDArray[np.int64]
-# Below this many pairs, starting processes takes longer than the seating.
-FEWEST_PAIRS = 20_000
+# Below this many pairs threads do as well: processes take seconds to start and a quarter of a gigabyte each.
+FEWEST_PAIRS = 2_000_000
 # A shard that so many processes have died of is at fault itself.
 MOST_DEATHS = 3
 
@@ -60,19 +60,37 @@ class LocalEngine(OnThisMachine):
         seed: int,
         progress: Progress | None = None,
     ) -> Draws:
-        if len(pairs) < self.fewest:
-            return InThreads(self.workers).seat(restaurant, pairs, known, n_draws, seed, progress)
         finished = FinishedShards(self.folder, restaurant, n_draws, seed)
         draws = everyone_alone(n_draws, known)
         done = 0
-        for shard, seated in self._seated(restaurant, shards_of(pairs, known), n_draws, seed, finished):
+        seat = self._in_threads if len(pairs) < self.fewest else self._in_processes
+        for shard, seated in seat(restaurant, shards_of(pairs, known), n_draws, seed, finished):
             draws[:, shard.items] = seated
             done += len(shard.left)
             if progress is not None:
                 progress(done, len(pairs))
         return draws
 
-    def _seated(
+    def _in_threads(
+        self,
+        restaurant: LearnedRestaurant,
+        shards: Iterator[Shard],
+        n_draws: int,
+        seed: int,
+        finished: FinishedShards,
+    ) -> Iterator[tuple[Shard, Draws]]:
+        """Every shard with its draws, in order."""
+
+        def seated(shard: Shard) -> tuple[Shard, Draws]:
+            draws = finished.find(shard)
+            if draws is None:
+                draws = shard.seated(restaurant, n_draws, seed)
+                finished.keep(shard, draws)
+            return shard, draws
+
+        return in_threads(seated, shards, self.workers)
+
+    def _in_processes(
         self,
         restaurant: LearnedRestaurant,
         shards: Iterator[Shard],

@@ -27,7 +27,7 @@ Draws = NDArray[np.int32]
 Progress = Callable[[int, int], None]
 
 # Components are handed out until they have so many items and pairs together.
-ENTRIES_AT_ONCE = 50_000
+ENTRIES_AT_ONCE = 20_000
 PROGRESS_STEPS = 1000
 
 
