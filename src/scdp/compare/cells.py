@@ -62,6 +62,8 @@ def _joined(parts: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, list[str]]
 
 def clean_all(texts: Sequence[str], steps: tuple[str, ...]) -> list[str]:
     """`clean` for many texts: they are cleaned as one long one where that is the same, as it is for ASCII."""
+    if steps[-1:] == ("sorted",):
+        return list(map(STEPS["sorted"], clean_all(texts, steps[:-1])))
     whole = _BORDER.join(texts) if _IN_ONE.issuperset(steps) else ""
     if not whole or not whole.isascii() or whole.count(_BORDER) != len(texts) - 1:
         return [clean(text, steps) for text in texts]

@@ -17,8 +17,10 @@ from scdp.posterior import Posterior
 from scdp.seating.learned import Choices
 from scdp.seating.shards import Engine, InThreads
 
-# Of so many items, as many draws as of a few would take gigabytes, and sums over them are sharp with less.
-MANY_ITEMS = 100_000
+# Of many items, as many draws as of a few would take gigabytes, and sums over them are sharp with less: draws times
+# items are bounded, down to the draws that any number of items has.
+MANY_ITEMS = 25_000
+MOST_LABELS = 6_000_000
 DRAWS_OF_MANY = 60
 
 
@@ -63,6 +65,12 @@ class LearnedPath:
             rows = fitted.rows.joined(new, documents, self.share_clusters, progress)
         return self._seat(fitted, rows, documents, np.arange(len(rows)), known, seed, True)
 
+    def draws_of(self, n_items: int) -> int:
+        """How many draws there are of so many items."""
+        if n_items <= MANY_ITEMS:
+            return self.n_draws
+        return min(self.n_draws, max(DRAWS_OF_MANY, MOST_LABELS // n_items))
+
     def doubts(self, posterior: Posterior, n_features: int) -> list[str]:
         return []
 
@@ -76,8 +84,7 @@ class LearnedPath:
         seed: int,
         shared: bool,
     ) -> Posterior:
-        n_draws = self.n_draws if len(items) <= MANY_ITEMS else min(self.n_draws, DRAWS_OF_MANY)
-        shape = (self.n_chains, max(1, -(-n_draws // self.n_chains)))
+        shape = (self.n_chains, max(1, -(-self.draws_of(len(items)) // self.n_chains)))
         engine = self.engine or InThreads(workers(self.n_jobs))
         with self.bar("seating") as progress:
             return fitted.posterior(rows, documents, items, known, shape, seed, shared, engine, progress)

@@ -16,7 +16,7 @@ from scdp.estimators.chain_path import ChainPath
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import MOST_PAIRS, Compared, Points, Precomputed, codes, n_pairs
 from scdp.estimators.labels import restaurants
-from scdp.estimators.learned_path import DRAWS_OF_MANY, MANY_ITEMS, LearnedPath
+from scdp.estimators.learned_path import LearnedPath
 from scdp.estimators.path import Path, workers
 from scdp.memory import Need, require
 from scdp.posterior.estimate import MAX_LABELS
@@ -142,8 +142,7 @@ def lesson_needs(rows: Extent, path: LearnedPath) -> list[Need]:
 
 def seating_needs(rows: Extent, seated: Integers, path: LearnedPath) -> list[Need]:
     """Of the flagship's draws: all pairs of the rows to be seated, or candidates of too many."""
-    most = path.n_draws if len(seated) <= MANY_ITEMS else min(path.n_draws, DRAWS_OF_MANY)
-    total = max(most, path.n_chains)
+    total = max(path.draws_of(len(seated)), path.n_chains)
     draws = Need(f"{total:,} draws of {len(rows):,} rows", total * len(rows) * 12, FEWER_FLAGSHIP_DRAWS)
     documents = None if rows.documents is None else rows.documents[seated]
     pairs, width = n_pairs(len(seated), documents), n_columns(rows)
