@@ -24,6 +24,8 @@ from scdp.blocking import (
     tokens,
     year,
 )
+from scdp.blocking.candidates import scaled_up_candidates
+from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.records import records_from
 
@@ -64,6 +66,19 @@ def test_a_blocking_is_the_union_sorted_and_each_pair_once():
     order = found.left.astype(np.int64) * 80 + found.right
     assert (np.diff(order) > 0).all()
     assert (found.left < found.right).all()
+
+
+@pytest.mark.parametrize("links", [(), (equal("first_name", "surname", year("birth_date")),)])
+def test_a_sample_tells_how_many_candidates_there_would_be(links):
+    records = make_records(20_000, kind="people", seed=5).data
+    rules = (equal("surname"), equal("birth_date"), equal(prefix("first_name", 1)), neighbourhood("phone"))
+    blocking = Blocking(rules, links, max_block=120)
+    found = candidate_pairs(records, blocking)
+    # Most blocks of first letters are above the bound, and some of surnames.
+    assert len(found.oversized) >= 2
+    sample = records.take(np.sort(np.random.default_rng(0).permutation(20_000)[:4_000]))
+    assert scaled_up_candidates(sample, blocking, 20_000) == pytest.approx(len(found), rel=0.2)
+    assert scaled_up_candidates(records, blocking, 20_000) >= len(found)
 
 
 def test_links_add_what_is_one_step_away():

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.blocking import Blocking, candidate_pairs, connected_components
-from scdp.blocking.candidates import search_of, worker_count
+from scdp.blocking.candidates import scaled_up_candidates, search_of, worker_count
 from scdp.blocking.chunks import in_threads
 from scdp.blocking.keys import scattered
 from scdp.compare.prepared import prepare_all
@@ -60,14 +60,12 @@ def blocked_pairs(
 
 
 def candidates_a_record(records: Records, blocking: Blocking) -> float:
-    """About how many candidate pairs a record there would be, judged by a sample.
-
-    Among more records, everyone has as many more candidates, or fewer where blocks reach their bound.
-    """
+    """About how many candidate pairs a record there would be, judged by a sample."""
     n = len(records)
+    if n <= SAMPLE:
+        return len(candidate_pairs(records, blocking)) / max(n, 1)
     order = np.argsort(scattered(np.arange(n, dtype=np.int32)), kind="stable")
-    sample = records.take(np.sort(order[:SAMPLE])) if n > SAMPLE else records
-    return len(candidate_pairs(sample, blocking)) / max(len(sample), 1) * n / max(len(sample), 1)
+    return scaled_up_candidates(records.take(np.sort(order[:SAMPLE])), blocking, n) / n
 
 
 def affordable(records: Records, blockings: Sequence[Blocking]) -> Blocking:
