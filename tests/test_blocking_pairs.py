@@ -24,7 +24,7 @@ from scdp.blocking import (
     tokens,
     year,
 )
-from scdp.blocking.candidates import scaled_up_candidates
+from scdp.blocking.estimates import scaled_up_candidates
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.records import records_from
@@ -79,6 +79,16 @@ def test_a_sample_tells_how_many_candidates_there_would_be(links):
     sample = records.take(np.sort(np.random.default_rng(0).permutation(20_000)[:4_000]))
     assert scaled_up_candidates(sample, blocking, 20_000) == pytest.approx(len(found), rel=0.2)
     assert scaled_up_candidates(records, blocking, 20_000) >= len(found)
+
+
+def test_a_sample_tells_how_many_candidates_an_overlap_would_make():
+    # A token of one record in the sample is a token of several among all, and so less rare than it seems.
+    records = make_records(20_000, kind="people", seed=5).data
+    everything = tokens("first_name", "surname", "birth_date", "street", "city", "postcode", "phone")
+    blocking = Blocking((overlap(everything, rarity=0.8),))
+    n_found = len(candidate_pairs(records, blocking))
+    sample = records.take(np.sort(np.random.default_rng(0).permutation(20_000)[:8_000]))
+    assert scaled_up_candidates(sample, blocking, 20_000) == pytest.approx(n_found, rel=0.35)
 
 
 def test_links_add_what_is_one_step_away():

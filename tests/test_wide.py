@@ -3,6 +3,7 @@ import pytest
 
 from scdp import SCDP
 from scdp.datasets import make_records
+from scdp.errors import InputError
 from scdp.estimators import wide
 from scdp.estimators.inputs import Compared
 from scdp.metrics import evaluate
@@ -78,3 +79,26 @@ def test_few_candidates_are_not_dropped_for_being_many_a_record(large, monkeypat
     assert chosen.blocking == large.fitted_.wide.blockings[0]
     monkeypatch.setattr(wide, "MOST_CANDIDATES", 10)
     assert large.fitted_.wide.blocked(rows).blocking == large.fitted_.wide.blockings[-1]
+
+
+def test_for_more_records_there_are_blockings_of_their_own(large, monkeypatch, tmp_path):
+    learned = large.fitted_.wide
+    assert [rung.n_records for rung in learned.rungs] == [900, *wide.MANY]
+    assert learned.blockings_for(500) == learned.rungs[0].blockings == learned.blockings
+    assert learned.blockings_for(20_000) == learned.rungs[2].blockings
+    assert learned.blockings_for(10**9) == learned.rungs[-1].blockings
+    assert not any(blocking.links for rung in learned.rungs[1:] for blocking in rung.blockings)
+    # A rule that is good enough for few records makes too many pairs of a million.
+    assert learned.rungs[3].blockings != learned.blockings
+    large.save(tmp_path / "model")
+    assert SCDP.load(tmp_path / "model").fitted_.wide.rungs == learned.rungs
+
+
+@pytest.mark.parametrize(
+    "damage", [{}, [1], [{"n_records": 0, "blockings": []}], [{"n_records": 5, "blockings": []}]]
+)
+def test_damaged_rungs_are_refused(large, damage):
+    words, arrays = large.fitted_.wide.to_parts()
+    words["wide"]["rungs"] = damage
+    with pytest.raises(InputError, match=r"rungs|n_records|blockings"):
+        wide.Wide.from_parts(words, arrays, len(large.fitted_.features))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -140,26 +140,7 @@ def search_of(
     )[0]
 
 
-def scaled_up_candidates(sample: Records, blocking: Blocking, n_records: int) -> float:
-    """About how many pairs the blocking makes of all records, of which these are a random sample.
-
-    Pairs within blocks grow with the square of the records, as long as a block stays within its bound; records of
-    larger blocks, and neighbours in a sorted order, have as many partners among any number.
-    """
-    scale = n_records / max(len(sample), 1)
-    maker = _key_maker(sample, blocking)
-    # A block reaches this bound here where it reaches its own among all records.
-    bounded = replace(blocking, max_block=max(2, round(blocking.max_block / scale)))
-    blocks, near = _counts(build_index(maker, bounded, blocking.all_rules)[0])
-    links, linked_near = (
-        _counts(build_index(maker, bounded, blocking.links)[0]) if blocking.links else (0, 0.0)
-    )
-    # A link has two ends, and so has a pair, each of which meets those that are linked with the other.
-    links_a_record = 2 * (links * scale + linked_near) / max(len(sample), 1)
-    return (blocks * scale**2 + near * scale) * (1.0 + links_a_record)
-
-
-def _counts(index: PairIndex) -> tuple[int, float]:
+def counted_pairs(index: PairIndex) -> tuple[int, float]:
     """The distinct pairs of blocks and overlaps, and all pairs of chains."""
     near = float((index.chains.highs - index.chains.lows - 1).sum()) / 2
     none = np.zeros(0, dtype=np.int32)

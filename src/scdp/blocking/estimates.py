@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.blocking.blocks import Groups, blocks_of, inverted
-from scdp.blocking.candidates import found_chunks
+from scdp.blocking.candidates import counted_pairs, found_chunks
 from scdp.blocking.expressions import Expression
-from scdp.blocking.index import sorted_records
+from scdp.blocking.index import build_index, sorted_records
 from scdp.blocking.keys import KeyMaker
 from scdp.blocking.overlaps import ROUNDING, Tokens, rarities, shared_weight, tokens_of
 from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
+from scdp.blocking.texts import TextColumns
 from scdp.compile import kernel
+from scdp.records import Records
 
 SAMPLED_ROWS = 2000
 
@@ -165,6 +167,35 @@ class Sample:
         _, _, scaled = self._scaled(groups)
         fits = scaled <= self.max_block
         return groups.select(fits), rarities(scaled[fits], self.n_stands_for)
+
+
+def scaled_up_candidates(records: Records, blocking: Blocking, n_records: int) -> float:
+    """About how many pairs the blocking makes of `n_records` records, of which these are a random sample.
+
+    Pairs within blocks grow with the square of the records, as long as a block stays within its bound; records of
+    larger blocks, and neighbours in a sorted order, have as many partners among any number. What overlaps find is added
+    to that, though some of it is the same: a token's rarity is taken as it would be among all.
+    """
+    maker = KeyMaker(TextColumns(records))
+    n, nobody = len(records), np.zeros(0, dtype=np.int64)
+    bounds = blocking.max_block, blocking.window
+    sample = Sample(maker, np.arange(n), nobody, nobody, nobody, max(n_records, n), 0.0, *bounds)
+    overlaps = [rule for rule in blocking.rules if isinstance(rule, Overlap)]
+    found = sum(estimate.candidates for estimate in sample.estimates(overlaps))
+    others = [rule for rule in blocking.all_rules if not isinstance(rule, Overlap)]
+    found += _in_blocks(sample, blocking, others)
+    # A link has two ends, and so has a pair, each of which meets those that are linked with the other.
+    links_a_record = 2 * _in_blocks(sample, blocking, blocking.links) / max(n_records, 1)
+    return found * (1.0 + links_a_record)
+
+
+def _in_blocks(sample: Sample, blocking: Blocking, rules: Sequence[Rule]) -> float:
+    if not rules:
+        return 0.0
+    # A block reaches this bound here where it reaches its own among all records.
+    bounded = replace(blocking, max_block=max(2, round(blocking.max_block / sample.scale)))
+    blocks, near = counted_pairs(build_index(sample.maker, bounded, rules)[0])
+    return blocks * sample.scale**2 + near * sample.scale
 
 
 def _shared(tokens: Tokens, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:

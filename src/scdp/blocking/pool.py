@@ -27,7 +27,7 @@ from scdp.compare.transforms import year as year_of
 SAMPLE = 2000
 MOST = 0.8
 OFTEN = 0.3
-RARITIES = (0.6, 0.8, 1.0, 1.25, 1.5, 2.0)
+RARITIES = (0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0)
 WINDOWS = (3, 10)
 
 _LETTER = re.compile(r"[^\W\d_]")

@@ -18,6 +18,7 @@ from scdp.errors import InputError
 from scdp.estimators.fitted import Arrays, Words, part
 from scdp.estimators.inputs import Compared
 from scdp.estimators.learned_parts import (
+    number,
     restaurant_from_parts,
     restaurant_to_parts,
     sieve_from_parts,
@@ -42,6 +43,9 @@ PREFIX = "wide."
 PREFIX_FAR = "wide.far."
 # True pairs that are never compared are lost, so the first blocking keeps nearly all; the others are for more records.
 RECALLS = (0.998, 0.99, 0.95)
+# A block that is small among few records is too large among many, so rules are also chosen for as many as these.
+MANY = (10_000, 100_000, 1_000_000, 10_000_000)
+RECALLS_OF_MANY = (0.998, 0.99, 0.98, 0.97, 0.96, 0.95, 0.93, 0.9)
 FEWEST_CLUSTERS = 20
 # Of more labelled records than this, restaurants and sieve learn from whole clusters drawn by chance.
 MOST_TAUGHT = 6_000
@@ -67,18 +71,33 @@ class Far(NamedTuple):
         return self.restaurant.mean_score(np.column_stack([features, log_odds]))
 
 
+class Rung(NamedTuple):
+    """Blockings for up to so many records, the most thorough first."""
+
+    n_records: int
+    blockings: tuple[Blocking, ...]
+
+
 class Wide(NamedTuple):
     """Which records to compare (the most thorough blocking first), and what such pairs have taught.
 
-    `restaurant` is for as many candidates as can all be seated; without it all go through the sieve.
+    `blockings` are for about as many records as are labelled, `rungs` for these and for more and more. `restaurant` is
+    for as many candidates as can all be seated; without it all go through the sieve.
     """
 
     blockings: tuple[Blocking, ...]
     restaurant: LearnedRestaurant | None
     far: Far | None
+    rungs: tuple[Rung, ...] = ()
 
     def to_parts(self) -> tuple[Words, Arrays]:
         words: Words = {"blockings": [blocking.to_dict() for blocking in self.blockings]}
+        words |= {
+            "rungs": [
+                {"n_records": rung.n_records, "blockings": [each.to_dict() for each in rung.blockings]}
+                for rung in self.rungs
+            ]
+        }
         arrays: Arrays = {}
         if self.restaurant is not None:
             near_words, near_arrays = restaurant_to_parts(self.restaurant)
@@ -99,12 +118,7 @@ class Wide(NamedTuple):
         if "wide" not in words:
             return None
         own = _mapping(words, "wide")
-        # Models of version 0.1 had one blocking.
-        blockings = [own["blocking"]] if "blocking" in own else part(own, "blockings")
-        if not isinstance(blockings, list) or not blockings:
-            raise InputError("'blockings' is not what belongs there")
-        if not all(isinstance(blocking, Mapping) for blocking in blockings):
-            raise InputError("'blockings' is not what belongs there")
+        blockings = _stored_blockings(own)
         far = None
         if "far" in own:
             stored = _without_prefix(arrays, PREFIX_FAR)
@@ -116,23 +130,44 @@ class Wide(NamedTuple):
         # One that goes through a sieve in any case has no words of its own.
         alone = far is not None and "boosted" not in own
         near = None if alone else restaurant_from_parts(own, _without_prefix(arrays, PREFIX), n_features)
-        return cls(tuple(map(Blocking.from_dict, blockings)), near, far)
+        return cls(blockings, near, far, _stored_rungs(own))
 
     def blocked(self, rows: Compared) -> Blocked:
         """How these records are to be compared, and who judges their pairs."""
-        first, *others = self.blockings
+        first = self.blockings[0]
         few = self.far is None or n_candidates(rows, first) <= MOST_CANDIDATES
         if self.restaurant is not None and few:
             return Blocked(rows.records, rows.spec, first, None, self.restaurant)
         assert self.far is not None
-        blocking = affordable(rows.records, self.blockings) if others and not few else first
+        blocking = first if few else affordable(rows.records, self.blockings_for(len(rows)))
         return Blocked(rows.records, rows.spec, blocking, *self.far)
+
+    def blockings_for(self, n_records: int) -> tuple[Blocking, ...]:
+        """Those of the first rung that reaches so many records, or of the last."""
+        high_enough = [rung for rung in self.rungs if rung.n_records >= n_records] or self.rungs[-1:]
+        return high_enough[0].blockings if high_enough else self.blockings
 
     def mean_score(self, features: Features) -> Floats:
         """Scores of pairs by their comparisons alone, averaged over members."""
         judge = self.restaurant or self.far
         assert judge is not None
         return judge.mean_score(features)
+
+
+def _stored_rungs(words: Mapping[str, Any]) -> tuple[Rung, ...]:
+    """Models of version 0.1 had none."""
+    stored = words.get("rungs", [])
+    if not isinstance(stored, list) or not all(isinstance(rung, Mapping) for rung in stored):
+        raise InputError("'rungs' is not what belongs there")
+    return tuple(Rung(number(rung, "n_records", 1), _stored_blockings(rung)) for rung in stored)
+
+
+def _stored_blockings(words: Mapping[str, Any]) -> tuple[Blocking, ...]:
+    # Models of version 0.1 had one blocking.
+    stored = [words["blocking"]] if "blocking" in words else part(words, "blockings")
+    if not isinstance(stored, list) or not stored or not all(isinstance(each, Mapping) for each in stored):
+        raise InputError("'blockings' is not what belongs there")
+    return tuple(map(Blocking.from_dict, stored))
 
 
 def _mapping(words: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -174,12 +209,35 @@ def learn_wide(rows: Compared, cluster: Integers, choices: Choices, seed: int, n
     many = n_candidates(rows, blockings[0]) > MOST_CANDIDATES
     tried = wanted if many else replace(wanted, n_trials=0)
     far, trial = _learn_far(some, pairs, cluster, tried, seed, n_jobs)
+    rungs = () if far is None else (Rung(len(rows), blockings), *_rungs(some, cluster, len(rows), seed))
     if far is not None and many:
-        return Lesson(Wide(blockings, None, far), trial, pairs, cluster)
+        return Lesson(Wide(blockings, None, far, rungs), trial, pairs, cluster)
     nowhere = np.zeros(len(cluster), dtype=np.int64)
     sign = np.full(pairs.n_features, -1)
     restaurant, trial = train(PairSource(pairs), cluster, nowhere, sign, wanted, seed, n_jobs)
-    return Lesson(Wide(blockings, restaurant, far), trial, pairs, cluster)
+    return Lesson(Wide(blockings, restaurant, far, rungs), trial, pairs, cluster)
+
+
+def _rungs(rows: Compared, cluster: Integers, n_labelled: int, seed: int) -> list[Rung]:
+    """Blockings for more records than are labelled. Without links, whose pairs have to be held before any is sifted."""
+
+    def learned(n_records: int) -> Rung:
+        found = learn_blockings(
+            rows.records,
+            cluster,
+            RECALLS_OF_MANY,
+            spec=rows.spec,
+            n_records=n_records,
+            links=False,
+            random_state=seed % 2**31,
+        )
+        return Rung(n_records, _distinct(found))
+
+    return [learned(n) for n in MANY if n > n_labelled]
+
+
+def _distinct(blockings: Sequence[Blocking]) -> tuple[Blocking, ...]:
+    return tuple(dict.fromkeys(blockings))
 
 
 def _taught(rows: Compared, cluster: Integers, seed: int) -> tuple[Compared, Integers]:
@@ -196,9 +254,9 @@ def _taught(rows: Compared, cluster: Integers, seed: int) -> tuple[Compared, Int
 
 def _not_too_dear(rows: Compared, blockings: Sequence[Blocking]) -> tuple[Blocking, ...]:
     """The blockings without those that make more candidates of these few records than of many are compared."""
-    for number, blocking in enumerate(blockings[:-1]):
+    for place, blocking in enumerate(blockings[:-1]):
         if n_candidates(rows, blocking) <= MOST_CANDIDATES:
-            return tuple(blockings[number:])
+            return tuple(blockings[place:])
     return tuple(blockings[-1:])
 
 
@@ -231,8 +289,9 @@ def _learn_far(
 
 
 def _blockings(rows: Compared, cluster: Integers, seed: int) -> tuple[Blocking, ...]:
-    found = learn_blockings(rows.records, cluster, RECALLS, spec=rows.spec, random_state=seed % 2**31)
-    return tuple(dict.fromkeys(found))
+    return _distinct(
+        learn_blockings(rows.records, cluster, RECALLS, spec=rows.spec, random_state=seed % 2**31)
+    )
 
 
 def _lesson_pairs(

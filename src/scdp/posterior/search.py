@@ -108,13 +108,13 @@ def search_partition(
     n_starts: int | None = None,
     random_state: RandomState = 0,
 ) -> Labels:
-    """As `minimise_expected_loss`, by search from `n_starts` starts (4; up to 64 for small problems).
+    """As `minimise_expected_loss`, by search from `n_starts` starts (4; up to 64 for small problems, 2 for very large).
 
     Here `draws` must be canonical labels.
     """
     _check_starts(n_starts)
     if n_starts is None:
-        n_starts = int(np.clip(WORK_FOR_STARTS // max(1, draws.size), 4, 64))
+        n_starts = int(np.clip(WORK_FOR_STARTS // max(1, draws.size), _fewest_starts(draws), 64))
     search = _Search(draws, loss, fixed, weights)
     if len(search.free) == 0:
         return canonical_labels(search.fixed)
@@ -124,6 +124,11 @@ def search_partition(
     found = {labels.tobytes(): labels for labels in (search.move_items(start, rng) for start in starts)}
     finalists = sorted(found.values(), key=search.expected_loss)[: -(-n_starts // STARTS_A_FINALIST)]
     return min((search.rebuild(labels, rng) for labels in finalists), key=search.expected_loss)
+
+
+def _fewest_starts(draws: NDArray[np.int32]) -> int:
+    # Many items fall into many parts, which differ in which start suits them: more starts hardly help the whole.
+    return 4 if draws.size <= WORK_FOR_STARTS else 2
 
 
 def _check_starts(n_starts: int | None) -> None:

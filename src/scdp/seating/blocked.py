@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.blocking import Blocking, candidate_pairs, connected_components
-from scdp.blocking.candidates import scaled_up_candidates, search_of, worker_count
+from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.chunks import in_threads
+from scdp.blocking.estimates import scaled_up_candidates
 from scdp.blocking.keys import scattered
 from scdp.compare.prepared import prepare_all
 from scdp.records import Records
