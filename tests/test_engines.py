@@ -101,6 +101,12 @@ def test_processes_and_threads_give_the_draws_of_one(workers, fewest, small_shar
     assert seen[-1] == (len(pairs), len(pairs))
 
 
+def test_processes_are_for_much_work_or_for_who_asks_for_them():
+    assert LocalEngine().fewest == 2_000_000
+    assert LocalEngine(2).fewest == 20_000
+    assert LocalEngine(fewest=7).fewest == 7
+
+
 class Murderous(LocalEngine):
     """Kills the first of its processes, at once or when they have had some time to begin."""
 

@@ -61,7 +61,9 @@ class Outputs(NamedTuple):
 )
 @click.option("--summary", type=_PATH, metavar="FILE", help="How many clusters, with an interval, as JSON.")
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one a core]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: threads, one a core]"
+)
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
 @checkpoint_options("FILE")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")

@@ -35,21 +35,27 @@ from scdp.seating.shards import (
 Integers = NDArray[np.int64]
 # Below this many pairs threads do as well: processes take seconds to start and a quarter of a gigabyte each.
 FEWEST_PAIRS = 2_000_000
+# Who asks for a number of processes gets them where there is any work for them.
+FEWEST_ASKED_FOR = 20_000
 # A shard that so many processes have died of is at fault itself.
 MOST_DEATHS = 3
 
 
 class LocalEngine(OnThisMachine):
-    """`workers` processes (one a core, unless given); finished shards are kept in `folder`, if there is one."""
+    """`workers` processes (one a core, unless given); finished shards are kept in `folder`, if there is one.
+
+    Fewer than `fewest` pairs are seated in as many threads instead: 20,000 if `workers` is given, otherwise 2 million.
+    """
 
     def __init__(
-        self, workers: int | None = None, folder: Path | None = None, fewest: int = FEWEST_PAIRS
+        self, workers: int | None = None, folder: Path | None = None, fewest: int | None = None
     ) -> None:
         if workers is not None and workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}")
         self.workers = workers or os.cpu_count() or 1
         self.folder = folder
-        self.fewest = fewest
+        usual = FEWEST_PAIRS if workers is None else FEWEST_ASKED_FOR
+        self.fewest = usual if fewest is None else fewest
 
     def seat(
         self,
