@@ -217,8 +217,8 @@ def test_missing_set_says_which_file_where_and_how(nothing_here):
         ("febrl3/raw/dataset3.csv", b"rec_id, surname\nperson, a\n", lambda: datasets.load_febrl3()),
         ("restaurant/raw/restaurant.csv", b"id,name\n1,a\n", lambda: datasets.load_restaurant()),
         ("rldata500/raw/RLdata500.rda", b"no R file", lambda: datasets.load_rldata500()),
-        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n"), lambda: datasets.load_usps()),
-        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n" * 99)[:-9], lambda: datasets.load_usps()),
+        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n", mtime=0), lambda: datasets.load_usps()),
+        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n" * 99, mtime=0)[:-9], lambda: datasets.load_usps()),
     ],
 )
 def test_damaged_files_are_named(path, content, load, nothing_here):

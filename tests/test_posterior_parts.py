@@ -171,3 +171,18 @@ def test_a_restriction_in_another_order_keeps_every_draw():
     for before, after in zip(post.draws.reshape(10, 12), seen.draws.reshape(10, 12), strict=True):
         assert np.array_equal(canonical_labels(before[order]), after)
     assert seen.names.tolist() == [f"r{i}" for i in order]
+
+
+def test_large_components_are_searched_in_batches_that_do_not_depend_on_each_other(monkeypatch):
+    rng = np.random.default_rng(12)
+    # Components of 15 items, in which draws differ.
+    draws = np.concatenate([20 * part + rng.integers(0, 4, (30, 15)) for part in range(8)], axis=1)
+    draws = np.stack([canonical_labels(draw) for draw in draws]).astype(np.int32)
+    whole = minimise_expected_loss(draws, random_state=1)
+    monkeypatch.setattr("scdp.posterior.search.ITEMS_AT_ONCE", 40)
+    batches = minimise_expected_loss(draws, random_state=1)
+    assert expected_loss(batches, draws) <= expected_loss(whole, draws) + 1e-9
+    assert np.array_equal(batches, minimise_expected_loss(draws, random_state=1))
+    together = batches[:, None] == batches
+    part = np.arange(120) // 15
+    assert not together[part[:, None] != part].any()

@@ -8,6 +8,9 @@ random order, then improve by moving items and by dissolving clusters.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +27,8 @@ MAX_SWEEPS = 50
 STARTS_A_FINALIST = 4
 # Labels (draws x items) that all starts together may go over: about a second of search.
 WORK_FOR_STARTS = 4_000_000
+# Components are searched together up to about so many items: more do not fit into fast memory.
+ITEMS_AT_ONCE = 10_000
 # Moving items takes 24 bytes a label, so this keeps the search below 1 GB.
 MOST_SEARCHED = 1 << 25
 RandomState = int | np.random.Generator | None
@@ -61,18 +66,40 @@ def minimise_expected_loss(
     small = parts.sizes <= MOST_ITEMS
     labels = np.empty(n_items, np.int64)
     n_labels = _solve(parts.chosen(small), draws, fixed, weights, loss, labels)
-    large = np.sort(parts.chosen(~small).items)
-    if len(large):
-        found = search_partition(
-            _columns(draws, large),
+    batches = _batches(parts.chosen(~small))
+    starts = n_starts or _usual_starts(len(draws) * sum(map(len, batches)))
+    # One batch takes what is given, so that a search of few items is what it would be alone.
+    several = len(batches) > 1
+    states = np.random.default_rng(random_state).spawn(len(batches)) if several else [random_state]
+
+    def searched(batch: NDArray[np.int64], state: RandomState) -> Labels:
+        return search_partition(
+            _columns(draws, batch),
             loss=loss,
-            fixed=fixed[large],
-            weights=weights[large],
-            n_starts=n_starts,
-            random_state=random_state,
+            fixed=fixed[batch],
+            weights=weights[batch],
+            n_starts=starts,
+            random_state=state,
         )
-        labels[large] = n_labels + found
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for batch, found in zip(batches, pool.map(searched, batches, states), strict=True):
+            labels[batch] = n_labels + found
+            n_labels += int(found.max()) + 1
     return canonical_labels(labels)
+
+
+def _batches(parts: Components) -> list[NDArray[np.int64]]:
+    """The items of whole components, about as many at a time as are searched best; components are independent."""
+    if not len(parts.items):
+        return []
+    number = parts.bounds[:-1] // ITEMS_AT_ONCE
+    edges = parts.bounds[:-1][np.append(True, np.diff(number) > 0)]
+    return [np.sort(items) for items in np.split(parts.items, edges[1:])]
+
+
+def _usual_starts(n_labels: int) -> int:
+    return int(np.clip(WORK_FOR_STARTS // max(1, n_labels), 4, 64))
 
 
 def _solve(
@@ -108,13 +135,13 @@ def search_partition(
     n_starts: int | None = None,
     random_state: RandomState = 0,
 ) -> Labels:
-    """As `minimise_expected_loss`, by search from `n_starts` starts (4; up to 64 for small problems, 2 for very large).
+    """As `minimise_expected_loss`, by search from `n_starts` starts (4; up to 64 for small problems).
 
     Here `draws` must be canonical labels.
     """
     _check_starts(n_starts)
     if n_starts is None:
-        n_starts = int(np.clip(WORK_FOR_STARTS // max(1, draws.size), _fewest_starts(draws), 64))
+        n_starts = _usual_starts(draws.size)
     search = _Search(draws, loss, fixed, weights)
     if len(search.free) == 0:
         return canonical_labels(search.fixed)
@@ -124,11 +151,6 @@ def search_partition(
     found = {labels.tobytes(): labels for labels in (search.move_items(start, rng) for start in starts)}
     finalists = sorted(found.values(), key=search.expected_loss)[: -(-n_starts // STARTS_A_FINALIST)]
     return min((search.rebuild(labels, rng) for labels in finalists), key=search.expected_loss)
-
-
-def _fewest_starts(draws: NDArray[np.int32]) -> int:
-    # Many items fall into many parts, which differ in which start suits them: more starts hardly help the whole.
-    return 4 if draws.size <= WORK_FOR_STARTS else 2
 
 
 def _check_starts(n_starts: int | None) -> None:
