@@ -45,7 +45,7 @@ PREFIX_FAR = "wide.far."
 RECALLS = (0.998, 0.99, 0.95)
 # A block that is small among few records is too large among many, so rules are also chosen for as many as these.
 MANY = (10_000, 100_000, 1_000_000, 10_000_000)
-RECALLS_OF_MANY = (0.998, 0.99, 0.98, 0.97, 0.96, 0.95, 0.93, 0.9)
+RECALLS_OF_MANY = (0.99, 0.98, 0.97, 0.96, 0.95, 0.93, 0.9)
 FEWEST_CLUSTERS = 20
 # Of more labelled records than this, restaurants and sieve learn from whole clusters drawn by chance.
 MOST_TAUGHT = 6_000
