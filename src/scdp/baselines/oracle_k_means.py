@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class OracleBaseline(PairBaseline):
         gold = y if self.n_clusters is None else None
         return self.fit(X, y, groups).predict(X, groups, gold)
 
-    def _cluster_told(self, items: Compared, gold: Labels | None) -> Labels:
-        raise NotImplementedError
+    @abstractmethod
+    def _cluster_told(self, items: Compared, gold: Labels | None) -> Labels: ...
 
     def _told(self, layout: PairLayout, gold: Labels | None) -> list[int]:
         """The number of clusters of each group."""

@@ -6,6 +6,7 @@ pairs within a group exist, so with documents the work is the sum of their squar
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,7 +127,7 @@ def sample_pairs(
     return np.sort(np.concatenate(parts))
 
 
-class PairBaseline(Baseline):
+class PairBaseline(Baseline, ABC):
     """A baseline that learns from pairs of items whose clusters are known, and clusters each group by pairs."""
 
     needs_labels = True
@@ -151,9 +152,9 @@ class PairBaseline(Baseline):
         self._check_same_features(items)
         return compared(items, check_groups(groups, len(items)), self.spec_, type(self).__name__)
 
+    @abstractmethod
     def _learn_pairs(self, items: Compared, labels: Labels) -> None:
         """Learn from items whose clusters are all known."""
-        raise NotImplementedError
 
     def _cluster_pairs(self, items: Compared) -> Labels:
         """A label for each item; equal labels in different groups are different clusters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -54,11 +55,11 @@ def by_rows(
     return out
 
 
-class PairScorer:
+class PairScorer(ABC):
     """Makes blocks out of pairs, for scorers that have no faster way."""
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats: ...
 
     def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
         def score(some: Integers, others: Integers) -> Floats:
