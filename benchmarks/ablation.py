@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.honesty import clusters_of
-from scdp.distances import compute_distances
+from scdp.compare.distances import compute_distances
 from scdp.estimators.inputs import Points, codes
-from scdp.experiments.tasks import load_problem
+from scdp.linkage.learned import Choices, LearnedRestaurant, train
+from scdp.linkage.neighbourhood import VectorView, units
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.sources import PairSource, VectorSource, pairs_of
 from scdp.metrics import evaluate
+from scdp.paper.experiments.tasks import load_problem
 from scdp.posterior import Posterior
-from scdp.seating.learned import Choices, LearnedRestaurant, train
-from scdp.seating.neighbourhood import VectorView, units
-from scdp.seating.pairs import Pairs
-from scdp.seating.sources import PairSource, VectorSource, pairs_of
 
 WHOLE = Choices()
 VARIANTS = {

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from scdp.model.priors import Priors
-from scdp.model.simulate import simulate
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.run import Schedule, run_chains, streams
+from scdp.chains.start import initial_state, start_of_chain
+from scdp.chains.sweep import settle_types
+from scdp.chains.vectors.items import seat
 from scdp.posterior import DrawRecorder, Posterior
-from scdp.sampler.chains import Schedule, run_chains, streams
-from scdp.sampler.items import seat
-from scdp.sampler.plan import Plan
-from scdp.sampler.start import initial_state, start_of_chain
-from scdp.sampler.sweep import settle_types
+from twins.simulate import simulate
 
 ITEMS, FEATURES, SWEEPS = 30, 2, 1000
 PRIORS, PLAN = Priors(), Plan()

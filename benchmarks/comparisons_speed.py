@@ -17,10 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from scdp.compare import Comparison
-from scdp.distances import compute_distances
+from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
-from scdp.records import Records
-from scdp.specs import Spec, references_spec
+from scdp.paper.specs import references_spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 N_RECORDS = 2000
 TARGET = 1.5
@@ -31,7 +32,7 @@ COLUMNS = ("author", "title", "date", "venue")
 def citations() -> tuple[Records, str]:
     """2,000 citations: the Cora references, the first ones again at the end; or made-up ones."""
     try:
-        from scdp.datasets.references import load_cora
+        from scdp.paper.datasets.references import load_cora
 
         data = load_cora(merge_typo=True).data
         assert isinstance(data, Records)

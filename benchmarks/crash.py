@@ -17,9 +17,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "SCDP_OFFLIN
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-from crash_cases import Fork, Job, Tally, kill_often, prepare  # noqa: E402
+from crash_cases import Fork, Job, Tally, kill_often, prepare
 
 SHARES = {"fit": 0.45, "cluster": 0.3, "reproduce": 0.25}
 SWEEPS = 150

@@ -18,23 +18,23 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from scdp.compile import kernel
-from scdp.datasets import load_references
-from scdp.distances import compute_distances
+from scdp._compile import kernel
+from scdp.chains import sweep
+from scdp.chains.distances.clusters import resample_clusters_by_distance
+from scdp.chains.distances.items import DistanceItems, DistanceSeating, seat_distances
+from scdp.chains.distances.precisions import resample_precisions_by_distance
+from scdp.chains.distances.rows import Members, list_members, seat_weights
+from scdp.chains.distances.split_merge import split_merge_by_distance
+from scdp.chains.distances.types import resample_types_by_distance
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.start import initial_state
+from scdp.chains.state import State
+from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
-from scdp.model.priors import Priors
-from scdp.records import Records
-from scdp.sampler import sweep
-from scdp.sampler.distance_clusters import resample_clusters_by_distance
-from scdp.sampler.distance_items import DistanceItems, DistanceSeating, seat_distances
-from scdp.sampler.distance_precisions import resample_precisions_by_distance
-from scdp.sampler.distance_rows import Members, list_members, seat_weights
-from scdp.sampler.distance_split_merge import split_merge_by_distance
-from scdp.sampler.distance_types import resample_types_by_distance
-from scdp.sampler.plan import Plan
-from scdp.sampler.start import initial_state
-from scdp.sampler.state import State
-from scdp.specs import references_spec
+from scdp.paper.datasets import load_references
+from scdp.paper.specs import references_spec
+from scdp.table.records import Records
 
 TARGET = 4.0
 REPEATS = 40

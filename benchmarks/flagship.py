@@ -15,9 +15,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.honesty import clusters_of
-from scdp import SCDP, baselines
-from scdp.experiments.tasks import load_problem
+from scdp import SCDP
 from scdp.metrics import evaluate
+from scdp.paper import baselines
+from scdp.paper.experiments.tasks import load_problem
 
 TEXT = "references,references-kearns,references-schapire,identity,coreference"
 TASKS = ",".join([TEXT, *(f"digits-{seed}" for seed in range(10))])

@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from scdp.model.priors import Priors
-from scdp.model.simulate import Simulated, simulate
-from scdp.sampler import density, sweep
-from scdp.sampler.items import Items, Seating, seat
-from scdp.sampler.start import initial_state
-from scdp.sampler.state import State
+import gold_chains
+from gold_tools import random_slots
+from scdp.chains import sweep
+from scdp.chains.priors import Priors
+from scdp.chains.start import initial_state
+from scdp.chains.state import State
+from scdp.chains.vectors import density
+from scdp.chains.vectors.items import Items, Seating, seat
+from twins.simulate import Simulated, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-import gold_chains  # noqa: E402
-from gold_tools import random_slots  # noqa: E402
 
 SEED = 2005
 ITEMS, FEATURES, KNOWN, MISSING = 12, 2, 4, 0.1

@@ -17,11 +17,12 @@ import numpy as np
 from benchmarks.linkage import parts, shown
 from scdp import SCDP
 from scdp.blocking import candidate_pairs
-from scdp.datasets import Labelled, load_historical
+from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.specs import Spec
-from scdp.specs.proposals import proposed_comparisons
+from scdp.paper.datasets import load_historical
+from scdp.table.propose import proposed_comparisons
+from scdp.table.spec import Spec
 
 MOST_SECONDS = 60.0
 LEAST_F = 0.83

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from scdp import SCDP
-from scdp.datasets import Labelled, load_coreference, load_digits_task, load_identity, load_references
+from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.records import Records
-from scdp.specs import Spec
-from scdp.specs.paper import coreference_spec, identity_spec, references_spec
+from scdp.paper.datasets import load_coreference, load_digits_task, load_identity, load_references
+from scdp.paper.specs import coreference_spec, identity_spec, references_spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 N_BINS = 10
 

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from scdp import SCDP, baselines
-from scdp.datasets import Labelled, load_febrl3, load_historical, load_restaurant
+from scdp import SCDP
+from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.specs import Spec
-from scdp.specs.proposals import proposed_comparisons
+from scdp.paper import baselines
+from scdp.paper.datasets import load_febrl3, load_historical, load_restaurant
+from scdp.table.propose import proposed_comparisons
+from scdp.table.spec import Spec
 
 SETS = {"restaurant": load_restaurant, "febrl3": load_febrl3, "historical": load_historical}
 TRAIN_SHARE = 0.3

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from scdp import baselines
-from scdp.datasets import Task, load_coreference, load_digits_task, load_identity, load_references
+from scdp.datasets import Task
 from scdp.metrics import evaluate
-from scdp.specs import Spec
-from scdp.specs.paper import coreference_spec, identity_spec, references_spec
+from scdp.paper import baselines
+from scdp.paper.datasets import load_coreference, load_digits_task, load_identity, load_references
+from scdp.paper.specs import coreference_spec, identity_spec, references_spec
+from scdp.table.spec import Spec
 
 ORACLES = ("OracleKMeans", "XingK", "XingKDiagonal")
 TASKS: dict[str, tuple[Callable[[], Task], Spec | None]] = {

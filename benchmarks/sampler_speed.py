@@ -16,18 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
-from scdp.compile import kernel
-from scdp.datasets import load_digits_task
-from scdp.model.priors import Priors
-from scdp.sampler import plain
-from scdp.sampler.arithmetic import n_distinct
-from scdp.sampler.chains import Schedule, run_chains, streams
-from scdp.sampler.conditioned_sweep import conditioned_sweep, with_means
-from scdp.sampler.items import Seating, seat
-from scdp.sampler.plan import Plan
-from scdp.sampler.start import initial_state
-from scdp.sampler.state import State
-from scdp.sampler.sweep import constants_of, sweep
+from scdp._compile import kernel
+from scdp.chains.arithmetic import n_distinct
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.run import Schedule, run_chains, streams
+from scdp.chains.separation.sweep import conditioned_sweep, with_means
+from scdp.chains.start import initial_state
+from scdp.chains.state import State
+from scdp.chains.sweep import constants_of, sweep
+from scdp.chains.vectors.items import Seating, seat
+from scdp.paper.datasets import load_digits_task
+from twins import vectors as plain
 
 PRIORS = Priors()
 PAPER_MILLISECONDS = 240.0
@@ -272,12 +272,12 @@ def growth() -> Row:
 
 FIRST_CALL = """
 import time, numpy as np
-from scdp.model.priors import Priors
-from scdp.sampler.items import seat
-from scdp.sampler.start import initial_state
+from scdp.chains.priors import Priors
+from scdp.chains.vectors.items import seat
+from scdp.chains.start import initial_state
 start = time.perf_counter()
-from scdp.sampler.sweep import constants_of, sweep
-from scdp.sampler.plan import Plan
+from scdp.chains.sweep import constants_of, sweep
+from scdp.chains.plan import Plan
 rng = np.random.default_rng(0)
 seating = seat(rng.normal(size=(20, 3)), np.full(20, -1))
 state = initial_state(rng, seating, "one", Priors())

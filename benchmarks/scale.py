@@ -28,7 +28,7 @@ from scdp.blocking.components import connected_components
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError, MissingExtraError, ScdpError
 from scdp.metrics import contingency
-from scdp.records import Records
+from scdp.table.records import Records
 
 TRAIN_RECORDS, TRAIN_ENTITIES = 2600, 2000
 SPEC = 'entity = "entity"\nid = "id"\n'

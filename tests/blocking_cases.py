@@ -12,7 +12,7 @@ from scdp.blocking.keys import KeyMaker, scattered
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.blocking.texts import TextColumns
 from scdp.compare.cleaning import STANDARD, clean
-from scdp.records import Records, records_from
+from scdp.table.records import Records, records_from
 
 LETTERS = "abcdé"
 

@@ -27,17 +27,17 @@ from gold_tools import (
     random_slots,
     stream,
 )
-from scdp.model import exact
-from scdp.model.priors import Priors
-from scdp.sampler import distance_conditioned_plain as plain
-from scdp.sampler.distance_centroids import centroids_of
-from scdp.sampler.distance_clusters import resample_clusters_by_distance
-from scdp.sampler.distance_items import DistanceItems, DistanceSeating
-from scdp.sampler.distance_split_merge import split_merge_by_distance
-from scdp.sampler.distance_sweep import distance_sweep, update_types
-from scdp.sampler.plan import Plan
-from scdp.sampler.separation import READINGS
-from scdp.sampler.state import State
+from scdp.chains.distances.centroids import centroids_of
+from scdp.chains.distances.clusters import resample_clusters_by_distance
+from scdp.chains.distances.items import DistanceItems, DistanceSeating
+from scdp.chains.distances.split_merge import split_merge_by_distance
+from scdp.chains.distances.sweep import distance_sweep, update_types
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.separation.coupling import READINGS
+from scdp.chains.state import State
+from twins import distance_separation as plain
+from twins import exact
 
 RATE = 0.3
 STARTS = 20_000

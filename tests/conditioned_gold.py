@@ -13,19 +13,19 @@ from itertools import product
 import numpy as np
 
 from gold_tools import STARTS, chi_square, stream
-from scdp.model import exact
-from scdp.model.priors import Priors
-from scdp.sampler.auxiliary_types import resample_types_by_auxiliary
-from scdp.sampler.conditioned_clusters import resample_clusters_conditioned
-from scdp.sampler.conditioned_density import types_given_means
-from scdp.sampler.conditioned_means import resample_means_from_candidates
-from scdp.sampler.conditioned_plain import log_target
-from scdp.sampler.conditioned_sweep import conditioned_sweep
-from scdp.sampler.items import Items, seat
-from scdp.sampler.plan import Plan
-from scdp.sampler.separation import READINGS
-from scdp.sampler.state import State
-from scdp.sampler.types import resample_precisions, resample_types
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.separation.auxiliary_types import resample_types_by_auxiliary
+from scdp.chains.separation.clusters import resample_clusters_conditioned
+from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.density import types_given_means
+from scdp.chains.separation.means import resample_means_from_candidates
+from scdp.chains.separation.sweep import conditioned_sweep
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Items, seat
+from scdp.chains.vectors.types import resample_precisions, resample_types
+from twins import exact
+from twins.separation import log_target
 
 LAYOUTS = {
     "all hidden": [-1, -1, -1, -1],

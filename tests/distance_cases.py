@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sampler_cases import Case, make_points, random_state
-from scdp.distances import Distances
-from scdp.sampler.distance_items import DistanceSeating, seat_distances
-from scdp.sampler.items import Seating, seat
-from scdp.sampler.state import State
+from scdp.chains.distances.items import DistanceSeating, seat_distances
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Seating, seat
+from scdp.compare.distances import Distances
 
 
 def groups_of(case: Case) -> np.ndarray | None:

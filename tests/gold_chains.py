@@ -9,13 +9,13 @@ from scipy import stats
 
 from gold_tools import GRID, Problem, make_problem, partition_codes, places_of, stream
 from sampler_cases import Case
-from scdp.model import exact
-from scdp.model.priors import GammaPrior, Priors
-from scdp.model.simulate import Simulated, simulate
-from scdp.sampler import sweep
-from scdp.sampler.items import Items, seat
-from scdp.sampler.start import initial_state
-from scdp.sampler.state import State
+from scdp.chains import sweep
+from scdp.chains.priors import GammaPrior, Priors
+from scdp.chains.start import initial_state
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Items, seat
+from twins import exact
+from twins.simulate import Simulated, simulate
 
 LONG_RUNS = {
     case.name: case

@@ -23,11 +23,13 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
-from scdp.model import exact, likelihood
-from scdp.model.priors import GammaPrior, Priors
-from scdp.sampler import clusters, concentration, means, paper, plain, split_merge, sweep, types
-from scdp.sampler.items import Items, seat
-from scdp.sampler.state import State
+from scdp.chains import concentration, likelihood, sweep
+from scdp.chains.priors import GammaPrior, Priors
+from scdp.chains.state import State
+from scdp.chains.vectors import clusters, means, paper, split_merge, types
+from scdp.chains.vectors.items import Items, seat
+from twins import exact
+from twins import vectors as plain
 
 PValues = dict[str, float]
 PRIORS = Priors()

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import stats
 
 from sampler_cases import Case
-from scdp.model import exact
-from scdp.model.priors import PrecisionGrid
-from scdp.sampler.items import Seating, seat
-from scdp.sampler.state import State
+from scdp.chains.priors import PrecisionGrid
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Seating, seat
+from twins import exact
 
 STARTS = 40_000
 FALSE_ALARM = 1e-3

@@ -10,8 +10,8 @@ from scdp import compare
 from scdp.datasets import make_records
 from scdp.estimators.result import Calibration, ClusterResult, Learned, UncertainPair
 from scdp.posterior import Posterior
-from scdp.records import Records, records_from
-from scdp.specs import Spec
+from scdp.table.records import Records, records_from
+from scdp.table.spec import Spec
 
 SPEC = Spec(
     "paper",

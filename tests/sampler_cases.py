@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scdp.sampler.items import Seating, seat
-from scdp.sampler.state import State
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Seating, seat
 
 
 @dataclass(frozen=True)

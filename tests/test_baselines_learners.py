@@ -8,15 +8,15 @@ from sklearn.base import clone
 
 from baseline_cases import as_distances, blobs, exclusive_or, touching_bars
 from scdp import compare
-from scdp.baselines import Binary, ClusterSVM, GraphPartition, ModernBinary
-from scdp.baselines.cluster_svm import TRIED_C, most_violating
-from scdp.baselines.linear_scores import Intervals, Sheet, score_pairs, sheets, sum_features
-from scdp.baselines.modern_binary import class_weights
-from scdp.baselines.pairs import PairTable, compared
 from scdp.errors import InputError
 from scdp.metrics import f_score
-from scdp.records import records_from
-from scdp.specs import Spec
+from scdp.paper.baselines import Binary, ClusterSVM, GraphPartition, ModernBinary
+from scdp.paper.baselines.cluster_svm import TRIED_C, most_violating
+from scdp.paper.baselines.linear_scores import Intervals, Sheet, score_pairs, sheets, sum_features
+from scdp.paper.baselines.modern_binary import class_weights
+from scdp.paper.baselines.pairs import PairTable, compared
+from scdp.table.records import records_from
+from scdp.table.spec import Spec
 
 SYSTEMS = {
     "Binary": Binary(n_pairs=300, n_folds=4),

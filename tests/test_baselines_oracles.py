@@ -7,8 +7,10 @@ import pytest
 from scipy.optimize import minimize
 
 from baseline_cases import PLUS_SPREADS, PLUS_TEST, PLUS_TRAINING, as_distances, blobs, pluses
-from scdp.baselines import DPMixture, OracleKMeans, XingK
-from scdp.baselines.metric_learning import (
+from scdp.errors import InputError
+from scdp.metrics import f_score
+from scdp.paper.baselines import DPMixture, OracleKMeans, XingK
+from scdp.paper.baselines.metric_learning import (
     diagonal_objective,
     full_objective,
     learn_diagonal,
@@ -16,8 +18,6 @@ from scdp.baselines.metric_learning import (
     project_positive,
     ridged,
 )
-from scdp.errors import InputError
-from scdp.metrics import f_score
 
 
 @pytest.mark.parametrize("kind", [lambda X: X, as_distances], ids=["vectors", "distances"])
@@ -198,7 +198,7 @@ def test_the_mixture_needs_whole_coordinates():
 
 
 def test_digits_oracle_k_means_is_near_the_paper(data_or_skip):
-    from scdp.datasets import load_digits_task
+    from scdp.paper.datasets import load_digits_task
 
     with data_or_skip():
         tasks = [load_digits_task(seed=seed) for seed in range(10)]

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from baseline_cases import as_distances, blobs
-from scdp.baselines.correlation import correlation_clustering, merge_greedily, move_items
-from scdp.baselines.golden_section import golden_section
-from scdp.baselines.implicit_k_means import implicit_k_means, to_means
-from scdp.baselines.linkage import best_threshold, cut, merge_trees, score_cuts
-from scdp.baselines.oracle_k_means import squared_length
-from scdp.baselines.pairs import PairTable, compared, pair_features, sample_pairs, within_groups
-from scdp.baselines.progress import Steps
 from scdp.errors import InputError
 from scdp.folds import held_out_halves, held_out_sets
 from scdp.metrics import f_score
-from scdp.records import records_from
+from scdp.paper.baselines.correlation import correlation_clustering, merge_greedily, move_items
+from scdp.paper.baselines.golden_section import golden_section
+from scdp.paper.baselines.implicit_k_means import implicit_k_means, to_means
+from scdp.paper.baselines.linkage import best_threshold, cut, merge_trees, score_cuts
+from scdp.paper.baselines.oracle_k_means import squared_length
+from scdp.paper.baselines.pairs import PairTable, compared, pair_features, sample_pairs, within_groups
+from scdp.paper.baselines.progress import Steps
+from scdp.table.records import records_from
 
 GROUPS = np.array(["b", "a", "b", "c", "a", "b", "a"])
 

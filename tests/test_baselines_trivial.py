@@ -8,11 +8,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from scdp import metrics
-from scdp.baselines import Baseline, Coarse, Fine, NameMatch, SameHead
-from scdp.baselines.surface import by_group, canonical_labels, check_items, check_labels, take
-from scdp.datasets import load_coreference, load_identity
 from scdp.errors import InputError
-from scdp.records import Records
+from scdp.paper.baselines import Baseline, Coarse, Fine, NameMatch, SameHead
+from scdp.paper.baselines.surface import by_group, canonical_labels, check_items, check_labels, take
+from scdp.paper.datasets import load_coreference, load_identity
+from scdp.table.records import Records
 
 NAMES = [
     ("Jürgen", "Müller"),

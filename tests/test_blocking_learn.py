@@ -19,10 +19,11 @@ from scdp.blocking.cover import Demand, Kept, choose, greedy_path, without_super
 from scdp.blocking.estimates import count_partners
 from scdp.blocking.links import kept_through_links
 from scdp.blocking.training import training_sample
-from scdp.datasets import load_febrl3, load_restaurant, make_records
+from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.records import records_from
-from scdp.specs import Spec
+from scdp.paper.datasets import load_febrl3, load_restaurant
+from scdp.table.records import records_from
+from scdp.table.spec import Spec
 
 
 def some_known(labelled, share: float, seed: int = 0):

@@ -27,7 +27,7 @@ from scdp.blocking import (
 from scdp.blocking.estimates import scaled_up_candidates
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.records import records_from
+from scdp.table.records import records_from
 
 RULES = [
     equal("name"),

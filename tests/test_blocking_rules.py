@@ -25,7 +25,7 @@ from scdp.blocking.texts import TextColumns
 from scdp.compare.cells import clean_all
 from scdp.compare.cleaning import STANDARD, clean
 from scdp.errors import InputError
-from scdp.records import records_from
+from scdp.table.records import records_from
 
 EVERY_KIND = Blocking(
     (

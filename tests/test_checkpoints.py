@@ -15,10 +15,10 @@ import pytest
 
 from product_cases import QUICK, citations, done, rows_of, run, write_csv
 from scdp import SCDP
+from scdp.chains import checkpoint_files, checkpoints
+from scdp.chains.checkpoints import ChainCheckpoints, CheckpointWarning
 from scdp.errors import InputError
-from scdp.files import FolderLock
-from scdp.sampler import checkpoint_files, checkpoints
-from scdp.sampler.checkpoints import ChainCheckpoints, CheckpointWarning
+from scdp.io.atomic import FolderLock
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 
@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_draw_for_draw(tmp_path, monkeypatch, settings, dat
 def test_a_finished_run_is_not_sampled_again_and_makes_room_for_another(tmp_path, monkeypatch):
     first = model(tmp_path).fit(points(), KNOWN)
     with monkeypatch.context() as patched:
-        patched.setattr("scdp.sampler.chains.sweep", None)
+        patched.setattr("scdp.chains.run.sweep", None)
         assert same(model(tmp_path).fit(points(), KNOWN), first)
     assert same(
         model(tmp_path, random_state=4).fit(points(), KNOWN), model(random_state=4).fit(points(), KNOWN)
@@ -244,7 +244,7 @@ def test_a_second_run_is_refused_with_the_process_id_of_the_first(tmp_path):
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
     script = (
-        "import sys, time; from pathlib import Path; from scdp.files import FolderLock\n"
+        "import sys, time; from pathlib import Path; from scdp.io.atomic import FolderLock\n"
         "with FolderLock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
@@ -316,7 +316,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence_before_any_work(tmp_path, 
     def read_only(*_, **__):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("scdp.files.os.open", read_only)
+    monkeypatch.setattr("scdp.io.atomic.os.open", read_only)
     with pytest.raises(InputError, match=r"cannot be written \(Read-only file system\)"):
         model(tmp_path / "kept").fit(points(), KNOWN)
 
@@ -428,12 +428,12 @@ def test_a_full_disk_at_the_end_keeps_the_checkpoint(records, tmp_path, monkeypa
         def full(*_):
             raise OSError(28, "No space left on device")
 
-        patched.setattr("scdp.estimators.folder._write_files", full)
+        patched.setattr("scdp.estimators.model_folder._write_files", full)
         result = run(*fit)
     assert result.exit_code == 2
     assert "cannot be written (No space left on device)" in result.stderr
     with monkeypatch.context() as patched:
-        patched.setattr("scdp.sampler.chains.sweep", None)
+        patched.setattr("scdp.chains.run.sweep", None)
         done(*fit, "--resume")
 
 

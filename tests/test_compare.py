@@ -14,7 +14,7 @@ from scdp.compare.cleaning import clean
 from scdp.compare.comparison import learned_scale
 from scdp.compare.transforms import abbreviation, digits, first_of_list, head, number, split_names, year
 from scdp.errors import InputError
-from scdp.records import Records
+from scdp.table.records import Records
 
 N_PAIRS = 10_000
 # Few letters, so that matches happen; then accents, combining marks, astral characters, punctuation.

@@ -12,7 +12,7 @@ from scdp.compare.cleaning import STANDARD, STEPS, clean
 from scdp.compare.prepared import LONGEST_CELL, often_the_same, prepare_all
 from scdp.compare.transforms import TRANSFORMS, number, split_names
 from scdp.errors import InputError
-from scdp.records import Records
+from scdp.table.records import Records
 
 CELLS = [
     None,

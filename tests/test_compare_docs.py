@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scdp.compare import kinds
-from scdp.specs import Spec
+from scdp.table.spec import Spec
 
 TEXT = (Path(__file__).parent.parent / "docs" / "comparisons.md").read_text(encoding="utf-8")
 

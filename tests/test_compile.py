@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scdp import compile as compiling
+from scdp import _compile as compiling
 
 
 def run(code: str, **environment: str) -> str:
@@ -17,7 +17,7 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_the_cache_folder_is_named_after_the_kernel_sources(tmp_path: Path):
-    folder = run("from scdp.compile import cache_folder; print(cache_folder())", SCDP_CACHE=str(tmp_path))
+    folder = run("from scdp._compile import cache_folder; print(cache_folder())", SCDP_CACHE=str(tmp_path))
     assert folder == str(tmp_path / "scdp" / "kernels" / compiling.kernel_sources_digest())
 
 
@@ -37,7 +37,7 @@ def test_without_a_writable_folder_kernels_still_work(tmp_path: Path):
     in_the_way = tmp_path / "file"
     in_the_way.write_text("not a folder", encoding="utf-8")
     code = (
-        "import numpy as np; from scdp.compile import cache_folder; from scdp.sampler.arithmetic import log_table; "
+        "import numpy as np; from scdp._compile import cache_folder; from scdp.chains.arithmetic import log_table; "
         "print(cache_folder(), log_table(2)[2])"
     )
     assert run(code, SCDP_CACHE=str(in_the_way)) == f"None {0.6931471805599453}"
@@ -45,7 +45,7 @@ def test_without_a_writable_folder_kernels_still_work(tmp_path: Path):
 
 def test_numba_settings_of_others_are_left_alone():
     code = (
-        "import numba; before = numba.config.CACHE_DIR; import scdp.sampler.clusters; "
+        "import numba; before = numba.config.CACHE_DIR; import scdp.chains.vectors.clusters; "
         "print(numba.config.CACHE_DIR == before)"
     )
     assert run(code) == "True"

@@ -7,14 +7,14 @@ import pytest
 
 from conditioned_gold import LAYOUTS, check, long_run
 from gold_tools import FALSE_ALARM
-from scdp.model import simulate
-from scdp.model.priors import GammaPrior, Priors
-from scdp.sampler.conditioned_sweep import conditioned_sweep, with_means
-from scdp.sampler.items import seat
-from scdp.sampler.plan import Plan
-from scdp.sampler.separation import READINGS
-from scdp.sampler.start import initial_state
-from scdp.sampler.sweep import constants_of, update_concentrations
+from scdp.chains.plan import Plan
+from scdp.chains.priors import GammaPrior, Priors
+from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.sweep import conditioned_sweep, with_means
+from scdp.chains.start import initial_state
+from scdp.chains.sweep import constants_of, update_concentrations
+from scdp.chains.vectors.items import seat
+from twins import simulate
 
 readings = pytest.mark.parametrize("reading", list(READINGS))
 

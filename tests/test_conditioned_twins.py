@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from sampler_cases import CASES, Case, build
-from scdp.sampler import conditioned_clusters, conditioned_density, conditioned_means, conditioned_plain
-from scdp.sampler.items import Items
-from scdp.sampler.separation import MEAN, NORMALIZED, PUBLISHED
-from scdp.sampler.state import State
+from scdp.chains.separation import clusters as conditioned_clusters
+from scdp.chains.separation import density as conditioned_density
+from scdp.chains.separation import means as conditioned_means
+from scdp.chains.separation.coupling import MEAN, NORMALIZED, PUBLISHED
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Items
+from twins import separation as conditioned_plain
 
 SEEDS = range(6)
 PRIORS = np.array([1.0, 1.0, 2.0, 0.5])

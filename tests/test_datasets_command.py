@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from scdp.cli.datasets_command import datasets
-from scdp.datasets import sources
 from scdp.errors import DataNotFoundError, InputError
+from scdp.paper.datasets import sources
 
 CONTENT = b"some records"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

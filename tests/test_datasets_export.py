@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from scdp.cli import main
-from scdp.datasets.export import LOADERS, exported_parts
-from scdp.records import read_records
+from scdp.paper.datasets.export import LOADERS, exported_parts
+from scdp.table.records import read_records
 
 
 @pytest.mark.parametrize("name", LOADERS)

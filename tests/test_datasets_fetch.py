@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from scdp.datasets import fetch, locate, sources
 from scdp.errors import DataNotFoundError, InputError
+from scdp.paper.datasets import fetch, locate, sources
 
 SIZE = 150_000
 CONTENT = os.urandom(SIZE)

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scdp import datasets
-from scdp.datasets import Labelled, digits
-from scdp.datasets.references import written_by
+from scdp.datasets import Labelled
 from scdp.errors import DataNotFoundError, InputError
-from scdp.records import records_from
+from scdp.paper import datasets
+from scdp.paper.datasets import digits
+from scdp.paper.datasets.references import written_by
+from scdp.table.records import records_from
 
 
 @pytest.fixture(autouse=True)
@@ -264,7 +265,7 @@ def test_own_records_need_every_entity(tmp_path):
 
 def test_importing_the_loaders_stays_light():
     code = (
-        "import sys, scdp.datasets as d; d.load_usps, d.load_records, d.load_ace;"
+        "import sys, scdp.paper.datasets as d; d.load_usps, d.load_records, d.load_ace;"
         "print({'sklearn', 'duckdb', 'numba', 'scipy', 'pandas'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,15 +7,16 @@ import pytest
 
 from distance_cases import build_both, build_strange, distances_of, seat_points
 from sampler_cases import CASES, Case
-from scdp.distances import Distances
+from scdp.chains.distances import density as distance_density
+from scdp.chains.distances.items import DistanceSeating, seat_distances, working_bytes
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.run import Schedule, run_chains, streams
+from scdp.chains.start import initial_state
+from scdp.chains.vectors import density
+from scdp.compare.distances import Distances
 from scdp.errors import InputError
-from scdp.model.priors import Priors
 from scdp.posterior import DrawRecorder
-from scdp.sampler import density, distance_density
-from scdp.sampler.chains import Schedule, run_chains, streams
-from scdp.sampler.distance_items import DistanceSeating, seat_distances, working_bytes
-from scdp.sampler.plan import Plan
-from scdp.sampler.start import initial_state
 
 PRIORS = np.array([1.0, 1.0, 2.0, 0.5])
 

@@ -18,11 +18,11 @@ from centroid_gold import (
     seating_of,
 )
 from gold_tools import FALSE_ALARM, LAYOUTS, kolmogorov, make_problem, stream
-from scdp.model.priors import GammaPrior, Priors
-from scdp.sampler import distance_conditioned_plain as plain
-from scdp.sampler.distance_centroids import centroids_of
-from scdp.sampler.distance_sweep import update_separation_rate
-from scdp.sampler.separation import READINGS
+from scdp.chains.distances.centroids import centroids_of
+from scdp.chains.distances.sweep import update_separation_rate
+from scdp.chains.priors import GammaPrior, Priors
+from scdp.chains.separation.coupling import READINGS
+from twins import distance_separation as plain
 
 each_reading = pytest.mark.parametrize("reading", ["normalized", "mean"])
 

@@ -9,15 +9,15 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
-from scdp.distances import Distances
-from scdp.sampler import distance_conditioned_plain as plain
-from scdp.sampler.distance_centroids import Centroids, centroids_of, separation_by_distance
-from scdp.sampler.distance_clusters import resample_clusters_by_distance
-from scdp.sampler.distance_density import log_joint_of_centroids
-from scdp.sampler.distance_items import DistanceItems, seat_distances
-from scdp.sampler.distance_split_merge import split_merge_by_distance
-from scdp.sampler.separation import MEAN, NORMALIZED
-from scdp.sampler.state import State
+from scdp.chains.distances.centroids import Centroids, centroids_of, separation_by_distance
+from scdp.chains.distances.clusters import resample_clusters_by_distance
+from scdp.chains.distances.density import log_joint_of_centroids
+from scdp.chains.distances.items import DistanceItems, seat_distances
+from scdp.chains.distances.split_merge import split_merge_by_distance
+from scdp.chains.separation.coupling import MEAN, NORMALIZED
+from scdp.chains.state import State
+from scdp.compare.distances import Distances
+from twins import distance_separation as plain
 
 SEEDS = range(8)
 PRIORS = np.array([1.0, 1.0, 2.0, 0.5])

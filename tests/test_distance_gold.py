@@ -1,7 +1,7 @@
 """Gold tests on distances: one application of every kernel to exact draws of its target gives exact draws again.
 
 The targets are enumerated with coordinates where the distances are Euclidean, and with the marginals of
-scdp.sampler.distance_plain where they fit no space. Each p-value is asserted above 1e-3, so a correct kernel
+twins.distances where they fit no space. Each p-value is asserted above 1e-3, so a correct kernel
 fails one of them with probability 1e-3 over the choice of the fixed seed (about 1 in 15 for the whole file);
 40,000 starts find an effect of 0.05, as test_sampler_gold says.
 """
@@ -30,21 +30,22 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
-from scdp.model import exact, likelihood, restaurant
-from scdp.model.priors import Priors
-from scdp.sampler import distance_plain
-from scdp.sampler.distance_clusters import resample_clusters_by_distance
-from scdp.sampler.distance_density import log_data_of_distances
-from scdp.sampler.distance_items import DistanceItems
-from scdp.sampler.distance_precisions import (
+from scdp.chains import crp, likelihood
+from scdp.chains.distances.clusters import resample_clusters_by_distance
+from scdp.chains.distances.density import log_data_of_distances
+from scdp.chains.distances.items import DistanceItems
+from scdp.chains.distances.precisions import (
     resample_mean_variance_by_distance,
     resample_precisions_by_distance,
 )
-from scdp.sampler.distance_split_merge import split_merge_by_distance
-from scdp.sampler.distance_sweep import distance_sweep
-from scdp.sampler.distance_types import resample_types_by_distance
-from scdp.sampler.plan import Plan
-from scdp.sampler.state import State
+from scdp.chains.distances.split_merge import split_merge_by_distance
+from scdp.chains.distances.sweep import distance_sweep
+from scdp.chains.distances.types import resample_types_by_distance
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.state import State
+from twins import distances as distance_plain
+from twins import exact
 
 
 def items_of(problem: Problem) -> DistanceItems:
@@ -206,7 +207,7 @@ SHAPE, RATE = np.array([1.4, 2.0]), np.array([0.7, 1.5])
 
 
 def forward(rng: np.random.Generator) -> tuple[DistanceItems, State]:
-    types = restaurant.draw_partition(rng, 5, 1.3)
+    types = crp.draw_partition(rng, 5, 1.3)
     precision = rng.standard_gamma(SHAPE, (5, 2)) / RATE
     means = rng.standard_normal((2, 2)) * np.sqrt(1.4)
     points = means[CLUSTERS] + rng.standard_normal((5, 2)) / np.sqrt(precision[types])
@@ -234,7 +235,7 @@ def test_types_and_precisions_under_the_gamma_prior(kernel: str):
         other_fit[s] = log_data_of_distances(other_items, other)
         pair[:, s] = summary(items, state), summary(other_items, other)
     rows = exact.partitions(5)
-    prior = np.exp([restaurant.log_probability(np.bincount(row), 1.3) for row in rows])
+    prior = np.exp([crp.log_probability(np.bincount(row), 1.3) for row in rows])
     found = {
         "types": chi_square(partition_codes(kinds), partition_codes(rows), prior),
         "precision of the first": kolmogorov(first, stats.gamma(SHAPE[0], scale=1 / RATE[0]).cdf),

@@ -7,20 +7,16 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
-from scdp.sampler import (
-    clusters,
-    density,
-    distance_clusters,
-    distance_density,
-    distance_gaps,
-    distance_plain,
-    distance_precisions,
-    distance_split_merge,
-    distance_types,
-    split_merge,
-)
-from scdp.sampler.distance_items import DistanceItems
-from scdp.sampler.state import State
+from scdp.chains.distances import clusters as distance_clusters
+from scdp.chains.distances import density as distance_density
+from scdp.chains.distances import gaps as distance_gaps
+from scdp.chains.distances import precisions as distance_precisions
+from scdp.chains.distances import split_merge as distance_split_merge
+from scdp.chains.distances import types as distance_types
+from scdp.chains.distances.items import DistanceItems
+from scdp.chains.state import State
+from scdp.chains.vectors import clusters, density, split_merge
+from twins import distances as distance_plain
 
 SEEDS = range(12)
 PRIORS = np.array([1.0, 1.0, 2.0, 0.5])

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from scdp import compare
-from scdp.distances import Distances, PairLayout, compute_distances, memory_bytes, squared_to_origin
-from scdp.distances import compute as compute_module
+from scdp.compare.distances import Distances, PairLayout, compute_distances, memory_bytes, squared_to_origin
+from scdp.compare.distances import compute as compute_module
 from scdp.errors import InputError
-from scdp.records import Records
-from scdp.specs import Spec, references_spec
+from scdp.paper.specs import references_spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 RANDOM = np.random.default_rng(7)
 
@@ -63,7 +64,7 @@ def test_entries_are_a_numbering_of_the_pairs_within_groups(groups):
 
 
 def test_the_kernel_finds_the_same_entries():
-    from scdp.distances.access import pair_entry
+    from scdp.compare.distances.access import pair_entry
 
     layout = PairLayout.of(9, [0, 1, 0, 0, 1, 1, 0, 2, 0])
     for i in range(9):
@@ -176,7 +177,7 @@ def test_two_thousand_records_fit_in_150_megabytes():
 
 @pytest.mark.parametrize("task", ["references", "identity", "coreference"])
 def test_the_papers_features_tell_same_from_different_on_the_real_sets(task, data_or_skip):
-    from scdp import datasets, specs
+    from scdp.paper import datasets, specs
 
     with data_or_skip():
         part = getattr(datasets, f"load_{task}")().test

@@ -16,13 +16,13 @@ from scdp.engines import LocalEngine
 from scdp.engines.finished import FinishedShards
 from scdp.engines.local import Worker
 from scdp.errors import InputError
-from scdp.seating import shards as shards_module
-from scdp.seating.learned import LearnedRestaurant, Member
-from scdp.seating.likelihood import Weights
-from scdp.seating.pairs import Pairs
-from scdp.seating.pieces import Knots
-from scdp.seating.shards import InThreads, everyone_alone, label_by_first, shards_of
-from scdp.seating.training import Parameters
+from scdp.linkage import shards as shards_module
+from scdp.linkage.learned import LearnedRestaurant, Member
+from scdp.linkage.likelihood import Weights
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.pieces import Knots
+from scdp.linkage.shards import InThreads, everyone_alone, label_by_first, shards_of
+from scdp.linkage.training import Parameters
 
 N_DRAWS = 8
 

@@ -10,11 +10,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from scdp import SCDP, metrics
+from scdp.chains.priors import Priors
+from scdp.chains.start import initial_state
+from scdp.chains.vectors.items import seat
 from scdp.errors import InputError
-from scdp.model.priors import Priors
 from scdp.posterior import ConvergenceWarning
-from scdp.sampler.items import seat
-from scdp.sampler.start import initial_state
 
 # These short runs are not meant to converge; what a warning says is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")

@@ -8,7 +8,7 @@ import pytest
 from scdp import SCDP, Spec, compare, metrics
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.records import Records
+from scdp.table.records import Records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 SPEC = Spec(

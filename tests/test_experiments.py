@@ -6,19 +6,19 @@ import pytest
 
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
-from scdp.experiments import chapters, paper
-from scdp.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
-from scdp.experiments.parts import Parts, write_atomically
-from scdp.experiments.protocol import Effort, Outcome, Watch, joined
-from scdp.experiments.results import rows_of
-from scdp.experiments.run import one_thread_a_library, planned
-from scdp.experiments.scores import score_draws, scored
-from scdp.experiments.settings import FULL, QUICK, Settings
-from scdp.experiments.systems import SYSTEMS, TEXT, chosen_systems
-from scdp.experiments.tasks import TASKS, Problem, chosen_tasks
-from scdp.records import records_from
+from scdp.paper.experiments import chapters, paper
+from scdp.paper.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
+from scdp.paper.experiments.parts import Parts, write_atomically
+from scdp.paper.experiments.protocol import Effort, Outcome, Watch, joined
+from scdp.paper.experiments.results import rows_of
+from scdp.paper.experiments.run import one_thread_a_library, planned
+from scdp.paper.experiments.scores import score_draws, scored
+from scdp.paper.experiments.settings import FULL, QUICK, Settings
+from scdp.paper.experiments.systems import SYSTEMS, TEXT, chosen_systems
+from scdp.paper.experiments.tasks import TASKS, Problem, chosen_tasks
+from scdp.table.records import records_from
 
-SCHEMA = json.loads(files("scdp.experiments").joinpath("results_schema.json").read_text())
+SCHEMA = json.loads(files("scdp.paper.experiments").joinpath("results_schema.json").read_text())
 
 
 def part(task="digits", system="scdp1", repeat=0, f=0.5, **changes):

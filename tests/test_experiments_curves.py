@@ -3,8 +3,8 @@ import pytest
 from scipy import integrate
 from scipy.special import comb, gammaln
 
-from scdp.experiments import curves
-from scdp.model import restaurant
+from scdp.chains import crp
+from scdp.paper.experiments import curves
 
 
 def partitions(n):
@@ -45,10 +45,10 @@ def test_pitman_yor_is_a_distribution_with_the_moments_we_plot(strength, discoun
 
 def test_without_discount_it_is_the_dirichlet_process():
     sizes = np.array([5, 3, 1, 1])
-    assert curves.log_pitman_yor(sizes, 2.5, 0.0) == pytest.approx(restaurant.log_probability(sizes, 2.5))
+    assert curves.log_pitman_yor(sizes, 2.5, 0.0) == pytest.approx(crp.log_probability(sizes, 2.5))
     n = np.array([1, 10, 100])
     curve = curves.expected_pitman_yor(n, 2.5, 0.0)
-    mean, deviation = restaurant.expected_clusters(n, 2.5)
+    mean, deviation = crp.expected_clusters(n, 2.5)
     assert curve.mean == pytest.approx(mean)
     assert curve.deviation == pytest.approx(deviation, abs=1e-6)
 

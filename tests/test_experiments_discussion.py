@@ -1,11 +1,11 @@
 import pytest
 
-from scdp.experiments import discussion
-from scdp.experiments.claims import CLAIMS, answer, claims_chapter
-from scdp.experiments.discussion import HIGHER, LOWER, SAME, Remark, comparison_chapter, written_remarks
-from scdp.experiments.document import Paragraph, Table
-from scdp.experiments.paper import PUBLISHED
-from scdp.experiments.results import rows_of
+from scdp.paper.experiments import discussion
+from scdp.paper.experiments.claims import CLAIMS, answer, claims_chapter
+from scdp.paper.experiments.discussion import HIGHER, LOWER, SAME, Remark, comparison_chapter, written_remarks
+from scdp.paper.experiments.document import Paragraph, Table
+from scdp.paper.experiments.paper import PUBLISHED
+from scdp.paper.experiments.results import rows_of
 from test_experiments import part
 
 

@@ -7,11 +7,11 @@ from click.testing import CliRunner
 
 from scdp.cli import main
 from scdp.errors import InputError, MissingExtraError
-from scdp.experiments import curves, figures, origin, page, pictures
-from scdp.experiments.output import write_results
-from scdp.experiments.parts import Parts
-from scdp.experiments.settings import Settings
-from scdp.experiments.tasks import TASKS
+from scdp.paper.experiments import curves, figures, origin, page, pictures
+from scdp.paper.experiments.output import write_results
+from scdp.paper.experiments.parts import Parts
+from scdp.paper.experiments.settings import Settings
+from scdp.paper.experiments.tasks import TASKS
 from test_experiments import part
 
 PNG = b"\x89PNG"

@@ -13,7 +13,7 @@ import pytest
 from product_cases import fitted_folder
 from scdp import SCDP
 from scdp.errors import InputError
-from scdp.files import Staged, check_table_target, stage_table, write_text
+from scdp.io.atomic import Staged, check_table_target, stage_table, write_text
 
 
 def test_files_appear_when_all_are_written(tmp_path):
@@ -91,7 +91,7 @@ def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead_process)
 def test_a_killed_writer_leaves_nothing_once_the_file_is_written(tmp_path):
     """The process dies by SIGKILL while its file is half there."""
     code = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom scdp.files import Staged\n"
+        "import os, signal, sys\nfrom pathlib import Path\nfrom scdp.io.atomic import Staged\n"
         "with Staged() as staged:\n    staged.text(Path(sys.argv[1]), 'new')\n    os.kill(os.getpid(), signal.SIGKILL)"
     )
     target = tmp_path / "a.txt"

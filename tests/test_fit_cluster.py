@@ -32,9 +32,9 @@ from scdp.errors import InputError
 from scdp.estimators import clustering
 from scdp.estimators.clustering import cluster_names, cluster_records, uncertain_pairs
 from scdp.estimators.result import Calibration
-from scdp.files import Staged, stage_table
+from scdp.io.atomic import Staged, stage_table
 from scdp.posterior import Posterior
-from scdp.records import read_records
+from scdp.table.records import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 

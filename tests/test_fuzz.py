@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from hostile_files import SEATED, SOURCE, apf
 from product_cases import SPEC, fitted_folder
 from scdp import SCDP, Spec
-from scdp.datasets import load_ace
 from scdp.errors import InputError
-from scdp.records import read_records
+from scdp.paper.datasets import load_ace
+from scdp.table.records import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 

@@ -36,7 +36,8 @@ from hostile_files import (
     zipped,
 )
 from product_cases import QUICK, fitted_folder, read_csv, run
-from scdp import reading, records
+from scdp.io import untrusted
+from scdp.table import records
 from test_bad_inputs import FIELD, TOP
 
 pytestmark = [
@@ -242,8 +243,8 @@ def broken_disk(place: Hostile) -> Made:
         def read(self, *_: int) -> bytes:
             raise OSError(5, "Input/output error")
 
-    opened = reading.open_ordinary
-    place.patch.setattr(reading, "open_ordinary", lambda path: Broken(opened(path)))
+    opened = untrusted.open_ordinary
+    place.patch.setattr(untrusted, "open_ordinary", lambda path: Broken(opened(path)))
     return place.cluster(records=place.rows(ROWS))
 
 

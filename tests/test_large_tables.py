@@ -8,17 +8,18 @@ import io
 import numpy as np
 import pytest
 
-from scdp import files, records
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_names, ids_of
+from scdp.io import atomic
 from scdp.posterior import Posterior
-from scdp.records import Records, read_records, unique_ids
+from scdp.table import records
+from scdp.table.records import Records, read_records, unique_ids
 
 
 @pytest.fixture
 def three_rows_at_once(monkeypatch):
     monkeypatch.setattr(records, "ROWS_AT_ONCE", 3)
-    monkeypatch.setattr(files, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(atomic, "ROWS_AT_ONCE", 3)
 
 
 def test_a_csv_is_the_same_read_some_rows_at_a_time(tmp_path, three_rows_at_once):
@@ -68,8 +69,8 @@ def test_a_csv_is_written_as_row_by_row(tmp_path, three_rows_at_once):
         "id": ["a", "b\rc", 'd"', "e,f", "g\nh", "", "i", "j"],
         "probability": [0.5, 1.0, 0.3333, 0.0, 1e-05, 0.1, 0.2, 0.3],
     }
-    with files.Staged() as staged:
-        files.stage_table(staged, tmp_path / "a.csv", columns)
+    with atomic.Staged() as staged:
+        atomic.stage_table(staged, tmp_path / "a.csv", columns)
     written = (tmp_path / "a.csv").read_bytes().decode()
     assert written == plain_csv([list(columns), *zip(*columns.values(), strict=True)])
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from product_cases import citations, fitted_folder, rows_of, run, write_csv
-from scdp import SCDP, Spec, memory
+from scdp import SCDP, Spec
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators import needs
-from scdp.memory import Need
-from scdp.seating.neighbourhood import VectorView
+from scdp.io import memory
+from scdp.io.memory import Need
+from scdp.linkage.neighbourhood import VectorView
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 

@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from gold_tools import FALSE_ALARM, chi_square, distinct, kolmogorov, partition_codes
-from scdp.model import exact, likelihood, restaurant, simulate
-from scdp.model.priors import GammaPrior, PrecisionGrid, Priors
+from scdp.chains import crp, likelihood
+from scdp.chains.priors import GammaPrior, PrecisionGrid, Priors
+from twins import exact, simulate
 
 BELL = [1, 1, 2, 5, 15, 52, 203, 877, 4140]
 
@@ -24,22 +25,22 @@ def test_bell_numbers(n: int):
 @pytest.mark.parametrize("concentration", [0.05, 1.0, 7.3])
 @pytest.mark.parametrize("n", range(1, 8))
 def test_restaurant_sums_to_one(n: int, concentration: float):
-    logs = [restaurant.log_probability(np.bincount(row), concentration) for row in exact.partitions(n)]
+    logs = [crp.log_probability(np.bincount(row), concentration) for row in exact.partitions(n)]
     assert np.exp(logs).sum() == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 4, 7])
 def test_expected_clusters_by_enumeration(n: int):
     rows = exact.partitions(n)
-    weights = np.exp([restaurant.log_probability(np.bincount(row), 1.6) for row in rows])
+    weights = np.exp([crp.log_probability(np.bincount(row), 1.6) for row in rows])
     k = distinct(rows)
-    mean, deviation = restaurant.expected_clusters(n, 1.6)
+    mean, deviation = crp.expected_clusters(n, 1.6)
     assert mean == pytest.approx(weights @ k, abs=1e-12)
     assert deviation**2 == pytest.approx(weights @ k**2 - (weights @ k) ** 2, abs=1e-12)
 
 
 def test_expected_clusters_of_many_sizes():
-    mean, deviation = restaurant.expected_clusters(np.array([0, 1, 3]), 2.0)
+    mean, deviation = crp.expected_clusters(np.array([0, 1, 3]), 2.0)
     np.testing.assert_allclose(mean, [0, 1, 1 + 2 / 3 + 2 / 4])
     np.testing.assert_allclose(deviation**2, [0, 0, 2 / 9 + 1 / 4])
 
@@ -47,8 +48,8 @@ def test_expected_clusters_of_many_sizes():
 def test_drawn_partitions_follow_the_restaurant():
     rng = np.random.default_rng(3)
     rows = exact.partitions(5)
-    probability = np.exp([restaurant.log_probability(np.bincount(row), 1.4) for row in rows])
-    drawn = np.array([restaurant.draw_partition(rng, 5, 1.4) for _ in range(20_000)])
+    probability = np.exp([crp.log_probability(np.bincount(row), 1.4) for row in rows])
+    drawn = np.array([crp.draw_partition(rng, 5, 1.4) for _ in range(20_000)])
     assert chi_square(partition_codes(drawn), partition_codes(rows), probability) > FALSE_ALARM
 
 
@@ -74,7 +75,7 @@ def test_cluster_posterior_is_bayes():
     weight = {}
     for blocks in ([[0, 1, 2]], [[0, 1], [2]], [[0, 2], [1]], [[1, 2], [0]], [[0], [1], [2]]):
         labels = np.empty(3, np.int64)
-        total = restaurant.log_probability([len(b) for b in blocks], 0.7)
+        total = crp.log_probability([len(b) for b in blocks], 0.7)
         for k, block in enumerate(blocks):
             labels[block] = k
             total += likelihood.cluster_log_marginal(points[block], precision[block], 1.2)
@@ -105,13 +106,13 @@ def test_grid_of_equal_rows_leaves_types_to_their_prior():
     assert len(states) == 5 * (2 + 3 * 4 + 8)
     codes = partition_codes(np.array([state[1] for state in states]))
     for row in exact.partitions(3):
-        expected = np.exp(restaurant.log_probability(np.bincount(row), 1.3))
+        expected = np.exp(crp.log_probability(np.bincount(row), 1.3))
         assert probability[codes == partition_codes(row[None])[0]].sum() == pytest.approx(expected)
 
 
 def test_type_posterior_without_data_is_the_prior():
     rows, probability = exact.type_posterior(np.full((4, 2), np.nan), 1.3, np.ones(2), np.ones(2))
-    expected = np.exp([restaurant.log_probability(np.bincount(row), 1.3) for row in rows])
+    expected = np.exp([crp.log_probability(np.bincount(row), 1.3) for row in rows])
     np.testing.assert_allclose(probability, expected, rtol=1e-12)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from scdp.model import likelihood
-from scdp.model.priors import GammaPrior, PrecisionGrid, Priors
+from scdp.chains import likelihood
+from scdp.chains.priors import GammaPrior, PrecisionGrid, Priors
 
 VARIANCE = 1.7
 

@@ -11,15 +11,15 @@ import pytest
 
 from product_cases import fitted_folder, run
 from scdp import SCDP, compare
+from scdp.chains import run as run_module
+from scdp.chains.arithmetic import choose
+from scdp.chains.checkpoint_files import read
+from scdp.chains.sweep import sweep
 from scdp.compare.comparison import learned_scale
-from scdp.distances.storage import safe_unit
+from scdp.compare.distances.storage import safe_unit
 from scdp.errors import InputError, NumericalError
 from scdp.metrics import rand_index
 from scdp.posterior.diagnostics import ConvergenceWarning
-from scdp.sampler import chains
-from scdp.sampler.arithmetic import choose
-from scdp.sampler.checkpoint_files import read
-from scdp.sampler.sweep import sweep
 
 MODELS = {
     "scdp1": {"model": "scdp1", "n_chains": 2, "n_sweeps": 40},
@@ -238,7 +238,7 @@ def test_a_run_whose_numbers_break_down_says_so_and_keeps_its_state(where, broke
             state._replace(**{broken: getattr(state, broken) * np.nan}) if len(seen) == 7 else state
         ), info
 
-    monkeypatch.setattr(chains, "sweep", breaking)
+    monkeypatch.setattr(run_module, "sweep", breaking)
     kept = {"checkpoint": tmp_path / "kept"} if where == "checkpoint" else {}
     model = SCDP("scdp1", n_chains=1, n_sweeps=12, random_state=0, **kept)
     message = f"chain 1, sweep 7: {broken} is no number, so nothing was drawn from it; .* please send it with a report"
@@ -259,7 +259,7 @@ def test_the_command_line_tells_of_it_in_one_sentence(tmp_path, monkeypatch):
         raise FloatingPointError("a weight is no number")
 
     made = fitted_folder()
-    monkeypatch.setattr(chains, "sweep", breaking)
+    monkeypatch.setattr(run_module, "sweep", breaking)
     result = run("cluster", made / "model", made / "test.csv", "--out", tmp_path / "c.csv")
     assert result.exit_code == 1
     assert "Traceback" not in result.output

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from browser import LAPTOP, MISSING, PHONE, open_browser
 from report_cases import made_result
 from scdp.cli import demo_command, main
-from scdp.experiments.curves import fit_priors
-from scdp.experiments.output import write_results
-from scdp.experiments.settings import Settings
-from scdp.experiments.systems import SYSTEMS
-from scdp.experiments.tasks import TASKS
+from scdp.paper.experiments.curves import fit_priors
+from scdp.paper.experiments.output import write_results
+from scdp.paper.experiments.settings import Settings
+from scdp.paper.experiments.systems import SYSTEMS
+from scdp.paper.experiments.tasks import TASKS
 from scdp.report.result_page import write_report
 from test_experiments import part
 from test_experiments_page import IMAGES, TYPES

@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from scdp.errors import InputError
-from scdp.records import Records, complete_column, read_records, records_from, unique_ids
+from scdp.table.records import Records, complete_column, read_records, records_from, unique_ids
 
 ROWS = [
     {"id": "1", "title": 'A "quoted", long title', "year": "1999"},

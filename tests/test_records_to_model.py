@@ -9,7 +9,7 @@ import pytest
 
 from scdp import SCDP, Spec, compare
 from scdp.errors import InputError
-from scdp.records import read_records
+from scdp.table.records import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 HEADER = "id,entity,title,year"

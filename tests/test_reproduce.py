@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from scdp._compile import cache_folder
 from scdp.cli import main
-from scdp.compile import cache_folder
 
-SCHEMA = json.loads(files("scdp.experiments").joinpath("results_schema.json").read_text())
+SCHEMA = json.loads(files("scdp.paper.experiments").joinpath("results_schema.json").read_text())
 TIMES = ("seconds", "sweep_seconds")
 SMALL = ["--chains", "2", "--sweeps", "6", "--quick"]
 
@@ -201,7 +201,7 @@ def test_dying_at_each_step_of_writing_it_ends_the_same(no_data, tmp_path, monke
 def test_real_digits(data_or_skip, tmp_path, monkeypatch):
     monkeypatch.setenv("SCDP_OFFLINE", "1")
     with data_or_skip():
-        from scdp.datasets import load_usps
+        from scdp.paper.datasets import load_usps
 
         load_usps()
     assert reproduce("digits", "--out", tmp_path, "--systems", "coarse,fine", "--quick").exit_code == 0
@@ -217,7 +217,7 @@ def test_a_system_that_fails_leaves_the_others_and_is_tried_again(no_data, tmp_p
 
     arguments = ["digits", "--systems", "coarse,fine", "--quick", "--out", tmp_path / "out"]
     with monkeypatch.context() as patched:
-        patched.setattr("scdp.baselines.Fine", Broken)
+        patched.setattr("scdp.paper.baselines.Fine", Broken)
         result = reproduce(*arguments)
     assert result.exit_code == 1
     assert "digits Fine failed (RuntimeError: out of luck)" in result.stderr

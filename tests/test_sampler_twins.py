@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 
 from sampler_cases import CASES, Case, build
-from scdp.sampler import (
-    clusters,
-    concentration,
-    density,
-    means,
-    paper,
-    plain,
-    split_merge,
-    types,
-)
+from scdp.chains import concentration
+from scdp.chains.vectors import clusters, density, means, paper, split_merge, types
+from twins import vectors as plain
 
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 SEEDS = range(25)

@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import chi2
 
 from scdp.blocking import connected_components
+from scdp.linkage.likelihood import Weights, seat_known
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.pieces import Knots
+from scdp.linkage.restaurant import FEW, line_up, parties, seat_all, stream_of
+from scdp.linkage.training import Lesson, Shape, first_guess, objective
 from scdp.posterior.canonical import canonical_labels
-from scdp.seating.likelihood import Weights, seat_known
-from scdp.seating.pairs import Pairs
-from scdp.seating.pieces import Knots
-from scdp.seating.plain import canonical, exact_law, log_likelihood
-from scdp.seating.restaurant import FEW, line_up, parties, seat_all, stream_of
-from scdp.seating.training import Lesson, Shape, first_guess, objective
+from twins.linkage import canonical, exact_law, log_likelihood
 
 # Every statistical test below fails by chance with this probability.
 LEVEL = 1e-6

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from scdp.distances import Distances
+from scdp.compare.distances import Distances
 from scdp.errors import InputError
-from scdp.seating import learned, trees
-from scdp.seating.learned import Choices, Trial, at_most, check_teachable, lesson_parts, train
-from scdp.seating.neighbourhood import (
+from scdp.linkage import learned, trees
+from scdp.linkage.learned import Choices, Trial, at_most, check_teachable, lesson_parts, train
+from scdp.linkage.neighbourhood import (
     N_NEIGHBOURS,
     WALK_STEPS,
     VectorView,
@@ -21,11 +21,11 @@ from scdp.seating.neighbourhood import (
     units,
     whitening,
 )
-from scdp.seating.pairs import Pairs
-from scdp.seating.pieces import FAR_ABOVE, N_KNOTS, Knots
-from scdp.seating.sources import PairSource, VectorSource, pairs_of
-from scdp.seating.training import first_guess
-from scdp.seating.trees import LARGEST_SCORE, Trees, fit_trees, sampled
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.pieces import FAR_ABOVE, N_KNOTS, Knots
+from scdp.linkage.sources import PairSource, VectorSource, pairs_of
+from scdp.linkage.training import first_guess
+from scdp.linkage.trees import LARGEST_SCORE, Trees, fit_trees, sampled
 
 
 def some_pairs(seed: int = 0, n: int = 12, share: float = 0.6) -> Pairs:

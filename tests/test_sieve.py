@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 
 from scdp.blocking import connected_components
-from scdp.seating import blocked
-from scdp.seating.blocked import Sifted, broken_up
-from scdp.seating.pieces import Knots
-from scdp.seating.sieve import (
-    Halves,
-    LabelledPairs,
-    Sieve,
-    counted,
-    learn_sieve,
-    objective,
-)
+from scdp.linkage import blocked
+from scdp.linkage.blocked import Sifted, broken_up
+from scdp.linkage.pieces import Knots
+from scdp.linkage.sieve import Halves, LabelledPairs, Sieve, counted, learn_sieve, objective
 
 N_FIELDS = 3
 

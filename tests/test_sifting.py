@@ -13,13 +13,13 @@ from scdp.blocking import Blocking, candidate_pairs, equal, neighbourhood, overl
 from scdp.blocking.candidates import search_of
 from scdp.compare.prepared import prepare_all
 from scdp.datasets import make_records
-from scdp.records import records_from
-from scdp.seating import blocked
-from scdp.seating.blocked import compared, in_sample, prepared_columns, sifted_pairs
-from scdp.seating.pieces import Knots
-from scdp.seating.sieve import CUT, Sieve, counted
-from scdp.seating.sifting import Sifter
-from scdp.specs import Spec
+from scdp.linkage import blocked
+from scdp.linkage.blocked import compared, in_sample, prepared_columns, sifted_pairs
+from scdp.linkage.pieces import Knots
+from scdp.linkage.sieve import CUT, Sieve, counted
+from scdp.linkage.sifting import Sifter
+from scdp.table.records import records_from
+from scdp.table.spec import Spec
 
 N_KNOTS = 5
 

@@ -31,14 +31,14 @@ from scdp.engines import LocalEngine, SparkEngine
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
-from scdp.estimators.wide import Wide, learn_wide
-from scdp.records import Records, records_from
-from scdp.seating.blocked import blocked_pairs, sifted_pairs
-from scdp.seating.learned import Choices, LearnedRestaurant
-from scdp.seating.pairs import Pairs
-from scdp.seating.shards import InThreads
-from scdp.seating.sieve import Sieve
-from scdp.specs import Spec
+from scdp.linkage.blocked import blocked_pairs, sifted_pairs
+from scdp.linkage.learned import Choices, LearnedRestaurant
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.shards import InThreads
+from scdp.linkage.sieve import Sieve
+from scdp.linkage.wide import Wide, learn_wide
+from scdp.table.records import Records, records_from
+from scdp.table.spec import Spec
 
 BLOCKINGS = {
     "blocks within and above the bound": Blocking(
@@ -237,9 +237,9 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # So that these records are too many for all their pairs, as millions would be.
         patch.setattr("scdp.estimators.inputs.MOST_PAIRS", 10_000)
-        patch.setattr("scdp.estimators.wide.MOST_CANDIDATES", 10_000)
+        patch.setattr("scdp.linkage.wide.MOST_CANDIDATES", 10_000)
         # A sample settles the shift, as of millions.
-        patch.setattr("scdp.seating.blocked.SETTLED_BY", 5_000)
+        patch.setattr("scdp.linkage.blocked.SETTLED_BY", 5_000)
         model, new = people_model(make_records(600, kind="people", seed=1)), people_table(20_000)
         one, two, on_spark = (
             cluster_records(model.set_params(engine=engine), new)

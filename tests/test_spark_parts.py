@@ -21,8 +21,8 @@ from scdp.engines.spark.keys import signed, sort_places
 from scdp.engines.spark.overlaps import overlapping, token_weights
 from scdp.engines.spark.shards import shard_of
 from scdp.errors import InputError, MissingExtraError
-from scdp.seating.pairs import Pairs
-from scdp.seating.shards import shards_of
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.shards import shards_of
 
 
 def in_batches(rng: np.random.Generator, **columns: np.ndarray) -> list[pa.RecordBatch]:

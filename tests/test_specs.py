@@ -11,8 +11,9 @@ import pytest
 from scdp import compare
 from scdp.compare import kinds
 from scdp.errors import InputError
-from scdp.records import Records
-from scdp.specs import Spec, coreference_spec, identity_spec, propose, references_spec
+from scdp.paper.specs import coreference_spec, identity_spec, references_spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec, propose
 
 
 def table(**columns) -> Records:
@@ -184,6 +185,6 @@ def test_fit_names_a_field_without_values():
 
 def test_importing_specs_stays_light():
     heavy = ("numba", "scipy", "sklearn", "pandas", "pydantic")
-    code = f"import sys, scdp.specs; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, scdp.table.spec; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from product_cases import done, read_csv
-from scdp.datasets import load_identity
+from scdp.paper.datasets import load_identity
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 TEXT = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")

@@ -4,11 +4,11 @@ import pytest
 from scdp import SCDP
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.estimators import wide
 from scdp.estimators.inputs import Compared
+from scdp.linkage import wide
 from scdp.metrics import evaluate
-from scdp.specs import Spec
-from scdp.specs.proposals import proposed_comparisons
+from scdp.table.propose import proposed_comparisons
+from scdp.table.spec import Spec
 
 
 def people(n: int, seed: int):
@@ -70,7 +70,7 @@ def test_a_model_with_a_sieve_alone_is_stored_and_explains(large, tmp_path):
 
 
 def test_few_candidates_are_not_dropped_for_being_many_a_record(large, monkeypatch):
-    monkeypatch.setattr("scdp.seating.blocked.MOST_CANDIDATES_A_RECORD", 0)
+    monkeypatch.setattr("scdp.linkage.blocked.MOST_CANDIDATES_A_RECORD", 0)
     monkeypatch.setattr(wide, "MOST_CANDIDATES", 10**6)
     data, _ = people(300, seed=2)
     rows = large.fitted_.rows.joined(data, None, False)

@@ -6,16 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["SCDP", "Spec", "baselines", "compare", "datasets", "metrics", "__version__"]
+__all__ = ["SCDP", "Spec", "compare", "datasets", "metrics", "__version__"]
 
 if TYPE_CHECKING:
-    from scdp import baselines, compare, datasets, metrics
+    from scdp import compare, datasets, metrics
     from scdp.estimators import SCDP
-    from scdp.specs import Spec
+    from scdp.table.spec import Spec
 
 # Loaded on first use: `import scdp` must stay cheap for the command line.
-_CLASSES = {"SCDP": "scdp.estimators", "Spec": "scdp.specs"}
-_MODULES = ("baselines", "compare", "datasets", "metrics")
+_CLASSES = {"SCDP": "scdp.estimators", "Spec": "scdp.table.spec"}
+_MODULES = ("compare", "datasets", "metrics")
 
 
 def __getattr__(name: str) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.keys import KeyTable
-from scdp.compile import kernel
 
 Rows = NDArray[np.int32]
 Offsets = NDArray[np.int64]

@@ -25,7 +25,7 @@ from scdp.blocking.pairs import homes, meetings, partners
 from scdp.blocking.rules import Blocking, check_count
 from scdp.blocking.texts import TextColumns
 from scdp.errors import InputError
-from scdp.records import Records
+from scdp.table.records import Records
 
 MEMORY_LIMIT = "1GB"
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}

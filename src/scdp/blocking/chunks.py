@@ -13,7 +13,7 @@ from typing import IO, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 Item = TypeVar("Item")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.errors import InputError
 
 Rows = NDArray[np.int32]

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 
 N_FOLDS = 5
 REDUNDANCIES = (1, 2, 3)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.blocks import Groups, blocks_of, inverted
 from scdp.blocking.candidates import counted_pairs, found_chunks
 from scdp.blocking.expressions import Expression
@@ -20,8 +21,7 @@ from scdp.blocking.keys import KeyMaker
 from scdp.blocking.overlaps import ROUNDING, Tokens, rarities, shared_weight, tokens_of
 from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
 from scdp.blocking.texts import TextColumns
-from scdp.compile import kernel
-from scdp.records import Records
+from scdp.table.records import Records
 
 SAMPLED_ROWS = 2000
 

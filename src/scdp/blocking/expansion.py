@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.chunks import Pairs, roomy
-from scdp.compile import kernel
 
 # A record with more links than this is a hub, and nothing is linked through it.
 MOST_LINKS = 50

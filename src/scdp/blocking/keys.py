@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.expressions import Expression
 from scdp.blocking.rules import Equal, Identical, Overlap
 from scdp.blocking.texts import MISSING, TextColumns
 from scdp.compare.cells import encode
-from scdp.compile import kernel
 
 Hashes = NDArray[np.uint64]
 Offsets = NDArray[np.int64]

@@ -15,8 +15,8 @@ from scdp.blocking.pool import proposed_rules
 from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, check_count, identical
 from scdp.blocking.training import training_sample
 from scdp.errors import InputError
-from scdp.records import Records
-from scdp.specs import Spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 # A single rule that makes more candidates a record than this is not considered.
 DEAREST = 50

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.estimates import Estimate, Sample
-from scdp.compile import kernel
 
 LEAST_PRECISION = 0.9
 LEAST_GAIN = 0.01

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.blocks import Groups, ends_of
-from scdp.compile import kernel
 
 ROUNDING = 1e-9
 

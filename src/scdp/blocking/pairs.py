@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.chunks import roomy
 from scdp.blocking.index import PairIndex
 from scdp.blocking.overlaps import ROUNDING, shared_weight
-from scdp.compile import kernel
 
 
 @kernel

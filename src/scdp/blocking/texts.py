@@ -6,7 +6,7 @@ import numpy as np
 
 from scdp.compare.cells import Codes, clean_all, encode
 from scdp.compare.cleaning import STANDARD
-from scdp.records import Records
+from scdp.table.records import Records
 
 MISSING = -1
 

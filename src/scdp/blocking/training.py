@@ -10,7 +10,7 @@ from scdp.blocking.estimates import Sample
 from scdp.blocking.keys import KeyMaker
 from scdp.blocking.texts import TextColumns
 from scdp.errors import InputError
-from scdp.records import Records
+from scdp.table.records import Records
 
 # Learning looks at no more records and labelled pairs than this; the counts are scaled up.
 MOST_RECORDS = 30_000

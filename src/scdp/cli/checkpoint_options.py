@@ -44,7 +44,7 @@ def checkpoint_folder(given: Path | None, output: Path, resume: bool, samples: b
 
     `samples` is whether the model has chains: what it learns otherwise takes minutes and starts again.
     """
-    from scdp.files import FolderLock
+    from scdp.io.atomic import FolderLock
 
     folder = given or output.absolute().with_name(f"{output.absolute().name}.checkpoint")
     shown = given or output.with_name(f"{output.absolute().name}.checkpoint")
@@ -83,7 +83,7 @@ def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
 
 
 def _discard(folder: Path) -> None:
-    from scdp.sampler.checkpoints import discard
+    from scdp.chains.checkpoints import discard
 
     for part in PARTS:
         discard(folder / part)

@@ -18,8 +18,8 @@ from scdp.errors import InputError
 if TYPE_CHECKING:
     from scdp.estimators import SCDP
     from scdp.estimators.result import ClusterResult
-    from scdp.records import Records
-    from scdp.seating.shards import Engine
+    from scdp.linkage.shards import Engine
+    from scdp.table.records import Records
 
 REPORT_MODULE = "scdp.report.result_page"
 DRAWS_FILE = "posterior.npz"
@@ -94,7 +94,7 @@ def cluster(
     Tables hold ids and names as they are, so that scdp reads back what it wrote. Only in the file of
     --spreadsheet (CSV or TSV) do cells that a spreadsheet would run as a formula get a ' in front.
     """
-    from scdp.records import read_records
+    from scdp.table.records import read_records
 
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
     outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary)
@@ -147,7 +147,7 @@ def _engine(name: str, workers: int | None, folder: Path) -> Engine:
 
 
 def _check_outputs(outputs: Outputs, records: Path) -> None:
-    from scdp.files import DELIMITERS, check_table_target, check_target
+    from scdp.io.atomic import DELIMITERS, check_table_target, check_target
 
     out, uncertain, report, draws, spreadsheet, summary = outputs
     for table in (out, uncertain):
@@ -172,7 +172,7 @@ def _check_outputs(outputs: Outputs, records: Path) -> None:
 
 
 def _check_draws_folder(folder: Path) -> None:
-    from scdp.files import check_target
+    from scdp.io.atomic import check_target
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: there is a file of this name; give a folder with --draws")
@@ -186,7 +186,7 @@ def _joined(records: Records, more: Records, model: SCDP) -> Records:
     """The rows of known records, then the others; only the columns that the model reads."""
     import numpy as np
 
-    from scdp.records import Records
+    from scdp.table.records import Records
 
     for each in (records, more):
         require_columns(each, model)
@@ -206,7 +206,7 @@ def _joined(records: Records, more: Records, model: SCDP) -> Records:
 
 
 def _known_clusters(clusters: Records, model: SCDP) -> dict[str, str]:
-    from scdp.records import complete_column, unique_ids
+    from scdp.table.records import complete_column, unique_ids
 
     assert model.spec is not None
     if model.spec.id is None:
@@ -245,7 +245,7 @@ def _cluster(
 
 def _write(result: ClusterResult, outputs: Outputs) -> None:
     """All files appear together, or none."""
-    from scdp.files import Staged, stage_spreadsheet, stage_table
+    from scdp.io.atomic import Staged, stage_spreadsheet, stage_table
 
     out, uncertain, report, draws, spreadsheet, summary = outputs
     made = draws is not None and not draws.exists()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from scdp.datasets import locate
-from scdp.datasets.sources import NAMES, File, Source, source_named
 from scdp.errors import DataNotFoundError, InputError
+from scdp.paper.datasets import locate
+from scdp.paper.datasets.sources import NAMES, File, Source, source_named
 
 _HEADER = ("name", "records", "clusters", "licence", "where")
 _NUMERIC = ("records", "clusters")
@@ -67,8 +67,8 @@ def export(name: str, folder: Path, own: Path | None) -> None:
 
     Cells are written as they are: what a spreadsheet takes for a formula is not escaped.
     """
-    from scdp.datasets.export import exported_parts
-    from scdp.files import Staged, open_folder, stage_table
+    from scdp.io.atomic import Staged, open_folder, stage_table
+    from scdp.paper.datasets.export import exported_parts
 
     parts = exported_parts(name, own)
     open_folder(folder)

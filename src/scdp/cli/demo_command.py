@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from scdp.datasets import Labelled
     from scdp.estimators import SCDP
     from scdp.posterior import Posterior
-    from scdp.records import Records
     from scdp.report import RecordPair, ReportPage, SystemRow
-    from scdp.specs import Spec
+    from scdp.table.records import Records
+    from scdp.table.spec import Spec
 
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -93,7 +93,7 @@ def records_of(part: Labelled) -> Records:
 def plain_spec() -> Spec:
     """Each field by its plainest comparison, not chosen by the scores it leads to."""
     from scdp import compare
-    from scdp.specs import Spec
+    from scdp.table.spec import Spec
 
     return Spec(
         entity="citation",
@@ -157,7 +157,7 @@ def score_opponents(train: Labelled, test: Labelled) -> list[SystemRow]:
 
     from threadpoolctl import threadpool_limits
 
-    from scdp.baselines import Coarse, Fine, ModernBinary
+    from scdp.paper.baselines import Coarse, Fine, ModernBinary
 
     rows = []
     for name, note, opponent in [

@@ -11,7 +11,7 @@ import click
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
-    from scdp.records import Column, Records
+    from scdp.table.records import Column, Records
 
 ID_COLUMNS = ("id", "record_id", "unique_id", "rec_id")
 CLUSTER_COLUMNS = ("cluster", "cluster_id", "entity")
@@ -68,7 +68,7 @@ def evaluate(
     clusters. They must hold the same ids, in any order.
     """
     from scdp import metrics
-    from scdp.records import read_records
+    from scdp.table.records import read_records
 
     ours, theirs = read_records(predicted), read_records(gold)
     identifier = id_column or _shared_id_column(ours, theirs)
@@ -104,7 +104,7 @@ def _cluster_column(records: Records) -> str:
 
 
 def _clusters_by_id(records: Records, identifier: str, cluster: str | None) -> dict[str, str]:
-    from scdp.records import complete_column, unique_ids
+    from scdp.table.records import complete_column, unique_ids
 
     ids: Column = unique_ids(records, identifier)
     clusters = complete_column(records, cluster or _cluster_column(records))

@@ -47,7 +47,7 @@ def explain(
     Each comparison's distance and what it contributes, the reference types involved, and the probability.
     """
     from scdp.estimators.clustering import ids_of
-    from scdp.records import read_records
+    from scdp.table.records import read_records
 
     fitted = open_model(model, quiet)
     table = read_records(records)

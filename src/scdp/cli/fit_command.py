@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scdp.estimators import SCDP
-    from scdp.records import Records
-    from scdp.specs import Spec
+    from scdp.table.records import Records
+    from scdp.table.spec import Spec
 
 ENTITY_COLUMNS = CLUSTER_COLUMNS[::-1]
 EXAMPLES = """\b
@@ -81,9 +81,9 @@ def fit(
     Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
     of a model of the paper that --resume continues; the flagship, which takes minutes, starts again.
     """
-    from scdp.files import check_target, write_text
-    from scdp.records import read_records
-    from scdp.specs.words import commented_toml
+    from scdp.io.atomic import check_target, write_text
+    from scdp.table.records import read_records
+    from scdp.table.spec_words import commented_toml
 
     if folder is None and proposal is None:
         raise InputError("nothing to write: give --out MODEL, or --write-spec FILE")
@@ -91,7 +91,7 @@ def fit(
         check_target(proposal)
     if folder is not None:
         from scdp.estimators import DEFAULT_MODEL
-        from scdp.estimators.folder import check_model_target
+        from scdp.estimators.model_folder import check_model_target
 
         check_model_target(folder, force)
     table = read_records(records)
@@ -113,7 +113,7 @@ def fit(
 def _fit(
     model: SCDP, table: Records, known: NDArray[np.int64], folder: Path, force: bool, quiet: bool
 ) -> None:
-    from scdp.specs.words import commented_toml
+    from scdp.table.spec_words import commented_toml
 
     n_entities = len(set(known[known >= 0].tolist()))
     say(f"learning from {int((known >= 0).sum())} records of {n_entities} entities", quiet)
@@ -129,7 +129,7 @@ def spec_of(
     records: Records, spec_file: Path | None, entity: str | None, id_column: str | None, groups: str | None
 ) -> Spec:
     """The spec of the file and the options, which count for more; comparisons are proposed where it has none."""
-    from scdp.specs import Spec, propose
+    from scdp.table.spec import Spec, propose
 
     base = None if spec_file is None else Spec.from_toml(spec_file)
     entity = entity or (base.entity if base else _guess(records, ENTITY_COLUMNS))
@@ -168,7 +168,7 @@ def labelled_rows(
     """The records to learn from, and the number of each one's cluster, -1 where it is unknown."""
     import numpy as np
 
-    from scdp.records import unique_ids
+    from scdp.table.records import unique_ids
 
     if spec.id is not None:
         unique_ids(records, spec.id)

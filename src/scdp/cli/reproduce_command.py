@@ -10,8 +10,8 @@ import click
 from scdp.errors import ScdpError
 
 if TYPE_CHECKING:
-    from scdp.experiments.settings import Settings
-    from scdp.experiments.systems import System
+    from scdp.paper.experiments.settings import Settings
+    from scdp.paper.experiments.systems import System
 
 EXAMPLES = """\b
 Examples:
@@ -53,10 +53,10 @@ def reproduce(
     results.html, one page that needs nothing else. Every finished part is kept at once, so an
     interrupted run goes on with the same command and --resume.
     """
-    from scdp.experiments.pictures import require_matplotlib
-    from scdp.experiments.settings import Settings
-    from scdp.experiments.systems import chosen_systems
-    from scdp.experiments.tasks import chosen_tasks
+    from scdp.paper.experiments.pictures import require_matplotlib
+    from scdp.paper.experiments.settings import Settings
+    from scdp.paper.experiments.systems import chosen_systems
+    from scdp.paper.experiments.tasks import chosen_tasks
 
     if task == "figure1":
         require_matplotlib()
@@ -81,9 +81,9 @@ def reproduce(
 def _run(
     tasks: list[str], systems: list[System], settings: Settings, out: Path, resume: bool, with_figure1: bool
 ) -> tuple[list[Path], list[str]]:
-    from scdp.experiments.figures import fit_tasks
-    from scdp.experiments.output import write_results
-    from scdp.experiments.run import run
+    from scdp.paper.experiments.figures import fit_tasks
+    from scdp.paper.experiments.output import write_results
+    from scdp.paper.experiments.run import run
 
     # First, since it loads all data: what is missing is told before hours of work.
     fits = fit_tasks(settings) if with_figure1 else []

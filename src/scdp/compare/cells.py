@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.compare.cleaning import STEPS, clean
-from scdp.records import Column
+from scdp.table.records import Column
 
 Codes = NDArray[np.int32]
 _Value = TypeVar("_Value", bound=Hashable)

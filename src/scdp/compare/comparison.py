@@ -15,7 +15,7 @@ from scdp.compare.kinds import Kind, known_kinds
 from scdp.compare.prepared import Prepared, encode_cells
 from scdp.compare.transforms import TRANSFORMS
 from scdp.errors import InputError
-from scdp.records import Column, Records
+from scdp.table.records import Column, Records
 
 OPTIONS = ("scale", "separator", "threshold")
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.compare.prepared import Prepared
 from scdp.compare.scorers import NumberScorer
 from scdp.compare.strings import MOST_LETTERS, clear_masks, edit, jaro_winkler, set_masks
-from scdp.compile import kernel
 
 # Columns with more texts than this that are too long for masks are left to others.
 MOST_LONG = 0.01

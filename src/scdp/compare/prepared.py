@@ -16,7 +16,7 @@ from scdp.compare.cleaning import clean
 from scdp.compare.scorers import Floats, Integers, Scorer
 from scdp.compare.transforms import TRANSFORMS, first_of_list, number, split_names
 from scdp.errors import InputError
-from scdp.records import Column, Records
+from scdp.table.records import Column, Records
 
 if TYPE_CHECKING:
     from scdp.compare.comparison import Comparison

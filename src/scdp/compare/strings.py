@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel, kernel_as_written
+from scdp._compile import kernel, kernel_as_written
 
 Masks = NDArray[np.uint64]
 # Texts up to this length fit into the masks.

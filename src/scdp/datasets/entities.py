@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.datasets import vocabulary
-from scdp.records import Column
+from scdp.table.records import Column
 
 Codes = NDArray[np.int64]
 # For each field the ways of writing it ("full"; "short" and "swapped" where they differ), a row an entity.

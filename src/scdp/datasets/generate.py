@@ -31,7 +31,7 @@ from scdp.datasets.noise import (
 )
 from scdp.datasets.task import Labelled
 from scdp.errors import InputError
-from scdp.records import Column, Records
+from scdp.table.records import Column, Records
 
 Kind = Literal["people", "citations"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.records import Column
+from scdp.table.records import Column
 
 MORE_TYPOS = 0.25  # chance that a mistyped cell gets one more typo: their number is geometric
 INSERT, DELETE, TRANSPOSE, SUBSTITUTE = range(4)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.records import Records
+from scdp.table.records import Records
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from scdp.records import Column
+from scdp.table.records import Column
 
 
 def _words(text: str) -> list[str]:

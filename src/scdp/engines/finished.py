@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.files import write_bytes
-from scdp.seating.learned import LearnedRestaurant
-from scdp.seating.shards import Draws, Shard
+from scdp.io.atomic import write_bytes
+from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.shards import Draws, Shard
 
 PREFIX = "shard-"
 

@@ -21,16 +21,9 @@ from numpy.typing import NDArray
 from scdp.blocking.chunks import in_threads
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
-from scdp.seating.learned import LearnedRestaurant
-from scdp.seating.pairs import Pairs
-from scdp.seating.shards import (
-    Draws,
-    OnThisMachine,
-    Progress,
-    Shard,
-    everyone_alone,
-    shards_of,
-)
+from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, everyone_alone, shards_of
 
 Integers = NDArray[np.int64]
 # Below this many pairs threads do as well: processes take seconds to start and a quarter of a gigabyte each.

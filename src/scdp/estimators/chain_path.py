@@ -15,6 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scdp import __version__
+from scdp.chains.checkpoint_files import digest
+from scdp.chains.checkpoints import ChainCheckpoints
+from scdp.chains.distances.items import AnySeating
+from scdp.chains.distances.sweep import check_plan
+from scdp.chains.plan import Plan
+from scdp.chains.priors import Priors
+from scdp.chains.run import Schedule, run_chains, streams
+from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.sweep import with_means
+from scdp.chains.start import initial_state, start_of_chain
+from scdp.chains.state import State
+from scdp.chains.sweep import settle_types
+from scdp.chains.vectors.items import Seating
 from scdp.errors import InputError, NumericalError
 from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.inputs import Rows
@@ -30,20 +43,7 @@ from scdp.estimators.path import (
     one_of,
     workers,
 )
-from scdp.model.priors import Priors
 from scdp.posterior import DrawRecorder, Posterior
-from scdp.sampler.chains import Schedule, run_chains, streams
-from scdp.sampler.checkpoint_files import digest
-from scdp.sampler.checkpoints import ChainCheckpoints
-from scdp.sampler.conditioned_sweep import with_means
-from scdp.sampler.distance_items import AnySeating
-from scdp.sampler.distance_sweep import check_plan
-from scdp.sampler.items import Seating
-from scdp.sampler.plan import Plan
-from scdp.sampler.separation import READINGS
-from scdp.sampler.start import initial_state, start_of_chain
-from scdp.sampler.state import State
-from scdp.sampler.sweep import settle_types
 
 STARTS = ("mixed", "one", "singletons", "kmeans")
 # What draws depend on besides the rows and the seed, by the names that people know.

@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.distances import Distances
+from scdp.chains.state import State
+from scdp.compare.distances import Distances
 from scdp.errors import InputError
 from scdp.estimators.fitted import Arrays, Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows
 from scdp.estimators.result import Learned
-from scdp.records import records_from
-from scdp.sampler.state import State
-from scdp.specs.files import read_spec_text
+from scdp.table.records import records_from
+from scdp.table.spec_files import read_spec_text
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

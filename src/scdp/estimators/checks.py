@@ -11,8 +11,8 @@ from sklearn.utils.validation import validate_data
 from scdp.errors import InputError
 from scdp.estimators.inputs import UNKNOWN, Integers, check_square_shape, compared_columns
 from scdp.estimators.path import one_of
-from scdp.records import Records, complete_column, records_from
-from scdp.specs import Spec
+from scdp.table.records import Records, complete_column, records_from
+from scdp.table.spec import Spec
 
 if TYPE_CHECKING:
     from scdp.estimators.scdp import SCDP

@@ -16,7 +16,7 @@ from scdp.errors import InputError
 from scdp.estimators.result import ClusterResult, UncertainPair
 from scdp.estimators.scdp import SCDP
 from scdp.posterior import Posterior
-from scdp.records import Records, records_from, unique_ids
+from scdp.table.records import Records, records_from, unique_ids
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

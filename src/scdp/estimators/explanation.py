@@ -15,7 +15,7 @@ from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.checks import joined_documents
 from scdp.estimators.fitted import Contributing, Fitted
 from scdp.estimators.inputs import Pair, spec_of
-from scdp.specs.words import in_words
+from scdp.table.spec_words import in_words
 
 Floats = NDArray[np.float64]
 

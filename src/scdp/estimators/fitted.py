@@ -71,7 +71,7 @@ class Contributing(Protocol):
 # By model, the class that is stored in its folder; imported when it is asked for.
 HOMES = {
     **dict.fromkeys(("cdp", "scdp1", "scdp2", "scdp3"), ("scdp.estimators.chains_fit", "ChainsFit")),
-    "flagship": ("scdp.estimators.learned_fit", "LearnedFit"),
+    "flagship": ("scdp.linkage.learned_fit", "LearnedFit"),
 }
 
 

@@ -9,14 +9,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.distances import Distances, compute_distances, squared_to_origin
-from scdp.distances.compute import Progress
-from scdp.distances.storage import safe_unit
+from scdp.chains.distances.items import AnySeating, seat_distances
+from scdp.chains.vectors.items import seat
+from scdp.compare.distances import Distances, compute_distances, squared_to_origin
+from scdp.compare.distances.compute import Progress
+from scdp.compare.distances.storage import safe_unit
 from scdp.errors import InputError
-from scdp.records import Records
-from scdp.sampler.distance_items import AnySeating, seat_distances
-from scdp.sampler.items import seat
-from scdp.specs import Spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from scdp.chains.state import State
 from scdp.posterior import Posterior
-from scdp.sampler.state import State
 
 
 def degeneracy(posterior: Posterior, n_features: int) -> str | None:

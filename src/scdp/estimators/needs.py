@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.distances import memory_bytes
+from scdp.chains.distances.items import working_bytes
+from scdp.chains.vectors.items import restaurants_of
+from scdp.compare.distances import memory_bytes
 from scdp.estimators.chain_path import ChainPath
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import MOST_PAIRS, Compared, Points, Precomputed, codes, n_pairs
 from scdp.estimators.labels import restaurants
-from scdp.estimators.learned_path import LearnedPath
 from scdp.estimators.path import Path, workers
-from scdp.memory import Need, require
+from scdp.io.memory import Need, require
+from scdp.linkage.learned import MOST_LESSON_ITEMS, N_MEMBERS
+from scdp.linkage.learned_path import LearnedPath
+from scdp.linkage.neighbourhood import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
 from scdp.posterior.estimate import MAX_LABELS
 from scdp.posterior.packing import bits_for
-from scdp.records import Records
-from scdp.sampler.distance_items import working_bytes
-from scdp.sampler.items import restaurants_of
-from scdp.seating.learned import MOST_LESSON_ITEMS, N_MEMBERS
-from scdp.seating.neighbourhood import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
-from scdp.specs import Spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 Integers = NDArray[np.int64]
 Documents = NDArray[Any] | None

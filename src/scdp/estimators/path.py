@@ -14,12 +14,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.distances.compute import Progress
+from scdp.chains.progress import ChainProgress
+from scdp.compare.distances.compute import Progress
 from scdp.errors import InputError
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import Rows
 from scdp.posterior import Posterior
-from scdp.sampler.progress import ChainProgress
 
 Integers = NDArray[np.int64]
 Documents = NDArray[Any] | None

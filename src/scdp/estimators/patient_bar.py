@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from scdp.distances.compute import Progress
+from scdp.compare.distances.compute import Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

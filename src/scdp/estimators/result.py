@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.posterior import Posterior
-from scdp.records import Records
-from scdp.specs import Spec
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 Floats = NDArray[np.float64]
 

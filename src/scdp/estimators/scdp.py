@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from scdp.distances.compute import Progress
+from scdp.chains.progress import ChainBars, ChainProgress
+from scdp.compare.distances.compute import Progress
 from scdp.errors import InputError
 from scdp.estimators.chain_path import ChainPath
 from scdp.estimators.checks import (
@@ -30,14 +31,13 @@ from scdp.estimators.explanation import Explanation, check_pair, explained, pair
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import UNKNOWN, feature_names, rows_of, spec_of
 from scdp.estimators.labels import labels_from
-from scdp.estimators.learned_path import LearnedPath
 from scdp.estimators.needs import check_fit, check_new
 from scdp.estimators.path import Path, one_of
 from scdp.estimators.patient_bar import PatientBar
+from scdp.linkage.learned_path import LearnedPath
+from scdp.linkage.shards import Engine
 from scdp.posterior import ConvergenceWarning, Posterior
-from scdp.sampler.progress import ChainBars, ChainProgress
-from scdp.seating.shards import Engine
-from scdp.specs import Spec
+from scdp.table.spec import Spec
 
 Integers = NDArray[np.int64]
 
@@ -265,7 +265,7 @@ class SCDP(ClusterMixin, BaseEstimator):
 
         `spec_text` is a commented TOML text of the fitted spec, to stand for the plain one.
         """
-        from scdp.estimators.folder import save
+        from scdp.estimators.model_folder import save
 
         check_is_fitted(self)
         save(self, folder, force, spec_text)
@@ -273,7 +273,7 @@ class SCDP(ClusterMixin, BaseEstimator):
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> SCDP:
         """Read what `save` wrote."""
-        from scdp.estimators.folder import load
+        from scdp.estimators.model_folder import load
 
         return load(cls, folder)
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.errors import InputError
-from scdp.files import Staged
+from scdp.io.atomic import Staged
+from scdp.io.untrusted import read_arrays
 from scdp.posterior.draws import StoredDraws
-from scdp.reading import read_arrays
 
 if TYPE_CHECKING:
     from scdp.posterior.posterior import Posterior

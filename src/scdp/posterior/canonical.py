@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.errors import InputError
 
 Labels = NDArray[np.int32]

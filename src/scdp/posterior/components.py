@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.posterior.canonical import Labels, canonical_labels
 
 Counts = NDArray[np.int64]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.errors import InputError
 from scdp.posterior.canonical import Labels
 from scdp.posterior.components import grouped

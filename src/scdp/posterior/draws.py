@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.posterior.canonical import number_by_appearance
 from scdp.posterior.packing import Words, bits_for, unpack_draws, unpack_item
 

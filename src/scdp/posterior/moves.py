@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 
 # Gains below this are rounding, and following them could cycle.
 LEAST_GAIN = 1e-9

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 
 Words = NDArray[np.uint64]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.errors import InputError
 from scdp.posterior.canonical import as_integers, canonical_labels, dense_ids
 from scdp.posterior.draws import Codes, StoredDraws

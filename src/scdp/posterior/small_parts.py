@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

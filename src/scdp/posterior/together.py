@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.posterior.components import Components, Counts, components
 from scdp.posterior.draws import CHUNK_LABELS, Codes, StoredDraws
 

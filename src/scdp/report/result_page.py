@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scdp.files import write_text
+from scdp.io.atomic import write_text
 from scdp.report.charts import Floats, calibration_plot, histogram, in_short, size_bars, trace_lines
 from scdp.report.judgement import (
     THRESHOLD,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compile import kernel
+from scdp._compile import kernel
 from scdp.engines.spark.batches import batch_of, integers, sliced
 from scdp.engines.spark.session import mapped
 from scdp.engines.spark.tables import in_order

@@ -12,9 +12,9 @@ from scdp.engines.spark.session import spark_session
 from scdp.engines.spark.shards import collected_draws
 from scdp.engines.spark.tables import records_to_spark
 from scdp.errors import InputError
-from scdp.seating.learned import LearnedRestaurant
-from scdp.seating.pairs import Pairs
-from scdp.seating.shards import Blocked, Draws, InThreads, Progress
+from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.shards import Blocked, Draws, InThreads, Progress
 
 
 class SparkEngine:

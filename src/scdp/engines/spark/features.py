@@ -19,10 +19,10 @@ from scdp.engines.spark.batches import batch_of, integers
 from scdp.engines.spark.session import mapped
 from scdp.engines.spark.tables import SparkRecords
 from scdp.errors import InputError
-from scdp.records import Records
-from scdp.seating.blocked import compared, histogram, in_sample, sampled_share, sifted
-from scdp.seating.sieve import Sieve, counted
-from scdp.seating.sifting import Sifter
+from scdp.linkage.blocked import compared, histogram, in_sample, sampled_share, sifted
+from scdp.linkage.sieve import Sieve, counted
+from scdp.linkage.sifting import Sifter
+from scdp.table.records import Records
 
 Integers = NDArray[np.int64]
 COMPARED = "left long, right long, features array<float>"

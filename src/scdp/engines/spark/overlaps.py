@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.blocks import ends_of
 from scdp.blocking.overlaps import ROUNDING, rarities, searched
-from scdp.compile import kernel
 from scdp.engines.spark.batches import batch_of, group_starts, integers, sliced, whole_groups
 from scdp.engines.spark.chains import PAIRS
 from scdp.engines.spark.session import mapped

@@ -13,9 +13,9 @@ from scdp.engines.spark.features import blocked_pairs, check_fields, sifted_pair
 from scdp.engines.spark.session import saved, worker_errors
 from scdp.engines.spark.shards import seated_components
 from scdp.engines.spark.tables import SparkRecords
-from scdp.seating.blocked import CUTS, MOST_CONNECTED
-from scdp.seating.learned import LearnedRestaurant
-from scdp.seating.sieve import Sieve
+from scdp.linkage.blocked import CUTS, MOST_CONNECTED
+from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.sieve import Sieve
 
 
 def cluster_on_spark(

@@ -14,8 +14,8 @@ import numpy as np
 
 from scdp.engines.spark.batches import batch_of, integers, whole_groups
 from scdp.engines.spark.session import mapped
-from scdp.seating.learned import LearnedRestaurant
-from scdp.seating.shards import ENTRIES_AT_ONCE, Draws, Shard, everyone_alone
+from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.shards import ENTRIES_AT_ONCE, Draws, Shard, everyone_alone
 
 SEATED = "row long, draws array<int>"
 

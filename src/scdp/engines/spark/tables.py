@@ -16,7 +16,7 @@ import numpy as np
 from scdp.engines.spark.batches import integers
 from scdp.engines.spark.session import mapped, saved
 from scdp.errors import InputError
-from scdp.records import Records, records_from
+from scdp.table.records import Records, records_from
 
 ROW = "row"
 

@@ -1,0 +1,154 @@
+"""Small compiled pieces that the kernels share: choosing by log weight, sums by cluster, used slots."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from scdp._compile import kernel
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Floats, Integers, Items
+
+
+class Sums(NamedTuple):
+    """Per cluster slot: number of items, and per feature the sum of weights and of weighted values."""
+
+    size: Integers
+    weight: Floats
+    pull: Floats
+
+
+# exp of anything lower is lost in the rounding of a sum that holds a 1.
+NEGLIGIBLE = -45.0
+
+
+@kernel
+def choose(rng: np.random.Generator, log_weight: Floats, n: int) -> int:
+    """Draw an index below n with probability proportional to exp(log_weight); overwrites log_weight.
+
+    Weights of which one is no number, or that are all zero, raise FloatingPointError: nothing is drawn from them.
+    """
+    largest = log_weight[0]
+    for i in range(1, n):
+        largest = max(largest, log_weight[i])
+    total = 0.0
+    for i in range(n):
+        gap = log_weight[i] - largest
+        if gap > NEGLIGIBLE:
+            total += np.exp(gap)
+        elif gap != gap:
+            raise FloatingPointError("a weight is no number")
+        log_weight[i] = total
+    target = rng.random() * total
+    for i in range(n - 1):
+        if target < log_weight[i]:
+            return i
+    return n - 1
+
+
+@kernel
+def add_item(sums: Sums, slot: int, items: Items, i: int, row: Floats, sign: int) -> None:
+    """Add (sign 1) or take away (sign -1) item i, written with precisions `row`, at a cluster's sums."""
+    sums.size[slot] += sign
+    for f in range(row.shape[0]):
+        w = sign * items.observed[i, f] * row[f]
+        sums.weight[slot, f] += w
+        sums.pull[slot, f] += w * items.points[i, f]
+
+
+@kernel
+def empty_sums(n_slots: int, n_features: int) -> Sums:
+    return Sums(np.zeros(n_slots, np.int64), np.zeros((n_slots, n_features)), np.zeros((n_slots, n_features)))
+
+
+@kernel
+def copy_sums(source: Sums, slot: int, target: Sums, at: int) -> None:
+    target.size[at] = source.size[slot]
+    target.weight[at, :] = source.weight[slot, :]
+    target.pull[at, :] = source.pull[slot, :]
+
+
+@kernel
+def clear_sums(sums: Sums, slot: int) -> None:
+    """An emptied cluster is exactly zero again: no rounding is inherited by whoever opens the slot next."""
+    sums.size[slot] = 0
+    sums.weight[slot, :] = 0.0
+    sums.pull[slot, :] = 0.0
+
+
+@kernel
+def cluster_sums(items: Items, state: State) -> Sums:
+    """The sums of every cluster slot, from scratch."""
+    sums = empty_sums(items.known_in_slot.shape[0], items.points.shape[1])
+    for i in range(items.points.shape[0]):
+        add_item(sums, state.cluster[i], items, i, state.precision[state.type[i]], 1)
+    return sums
+
+
+@kernel
+def slot_counts(slots: Integers, n_slots: int) -> Integers:
+    """How many items sit in each slot."""
+    counts = np.zeros(n_slots, np.int64)
+    for slot in slots:
+        counts[slot] += 1
+    return counts
+
+
+@kernel
+def n_distinct(slots: Integers) -> int:
+    """How many different slots are in use."""
+    seen = np.zeros(slots.max() + 1, np.bool_)
+    n = 0
+    for slot in slots:
+        n += not seen[slot]
+        seen[slot] = True
+    return n
+
+
+@kernel
+def highest_used(counts: Integers, start: Integers, end: Integers) -> Integers:
+    """For each range of slots, one past the highest used slot."""
+    high = start.copy()
+    for r in range(start.shape[0]):
+        for slot in range(start[r], end[r]):
+            if counts[slot] > 0:
+                high[r] = slot + 1
+    return high
+
+
+@kernel
+def lowest_empty(counts: Integers, start: int) -> int:
+    slot = start
+    while counts[slot] > 0:
+        slot += 1
+    return slot
+
+
+@kernel
+def sum_of_logs(values: Floats, at: int) -> float:
+    """Sum of log values[at, :]: one logarithm per eight factors, or one each where they leave the range."""
+    n = values.shape[1]
+    total = 0.0
+    for f in range(0, n - 7, 8):
+        low = values[at, f] * values[at, f + 1] * values[at, f + 2] * values[at, f + 3]
+        high = values[at, f + 4] * values[at, f + 5] * values[at, f + 6] * values[at, f + 7]
+        product = low * high
+        if 1e-290 < product < 1e290:
+            total += np.log(product)
+        else:
+            for g in range(f, f + 8):
+                total += np.log(values[at, g])
+    for f in range(n - n % 8, n):
+        total += np.log(values[at, f])
+    return total
+
+
+@kernel
+def log_table(n: int) -> Floats:
+    """log 0, log 1, …, log n: counts are whole numbers, so their logarithms are looked up."""
+    table = np.empty(n + 1)
+    table[0] = -np.inf
+    for i in range(1, n + 1):
+        table[i] = np.log(i)
+    return table

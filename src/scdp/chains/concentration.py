@@ -1,0 +1,51 @@
+"""The concentration of a Dirichlet process given its clusters, in one or many restaurants (West; Appendix B).
+
+Given x_m ~ Beta(alpha + 1, n_m), the density of alpha is a Gamma density times prod (alpha + n_m). Multiplied
+out, that is a mixture of M + 1 Gammas weighed by the elementary symmetric polynomials of the n_m: drawn exactly.
+"""
+
+from __future__ import annotations
+
+from math import lgamma
+
+import numpy as np
+
+from scdp._compile import kernel
+from scdp.chains.arithmetic import choose
+from scdp.chains.vectors.items import Floats, Integers
+
+
+@kernel
+def log_symmetric_polynomials(sizes: Integers) -> Floats:
+    """Log of e_0, …, e_M of the sizes, one size after another: e_j becomes e_j + n_m e_(j-1)."""
+    n = sizes.shape[0]
+    result = np.full(n + 1, -np.inf)
+    result[0] = 0.0
+    for m in range(n):
+        log_size = np.log(sizes[m])
+        for j in range(m + 1, 0, -1):
+            result[j] = np.logaddexp(result[j], result[j - 1] + log_size)
+    return result
+
+
+@kernel
+def resample_concentration(
+    rng: np.random.Generator,
+    concentration: float,
+    sizes: Integers,
+    n_clusters: int,
+    log_symmetric: Floats,
+    shape: float,
+    rate: float,
+) -> float:
+    """Draw alpha under a Gamma(shape, rate) prior; `n_clusters` counts the clusters of all restaurants."""
+    n = sizes.shape[0]
+    after_rate = rate
+    for m in range(n):
+        after_rate -= np.log(rng.beta(concentration + 1.0, sizes[m]))
+    log_weight = np.empty(n + 1)
+    for j in range(n + 1):
+        after_shape = shape - n + n_clusters + j
+        log_weight[j] = log_symmetric[n - j] + lgamma(after_shape) - after_shape * np.log(after_rate)
+    after_shape = shape - n + n_clusters + choose(rng, log_weight, n + 1)
+    return rng.standard_gamma(after_shape) / after_rate

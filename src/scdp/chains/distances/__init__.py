@@ -1,0 +1,1 @@
+"""Kernels on distances between items: clusters, reference types, centroids and split-merge moves."""

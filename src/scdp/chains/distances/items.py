@@ -1,0 +1,189 @@
+"""What a chain on distances works on and never changes: squared distances within restaurants, and to the origin.
+
+Restaurants and slots are those of scdp.chains.vectors.items. Each restaurant of n items holds its n x n pairs in
+full, so that all distances of an item lie side by side: sum of n^2, times features rounded up to four, times 4 bytes
+(float32).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.chains.vectors.items import Floats, Integers, Items, Places, Seating, lay_out
+from scdp.compare.distances import Distances, squared_to_origin
+from scdp.compare.distances.layout import NOT_STORED
+from scdp.errors import InputError
+
+# Features are handled four at a time; rows are padded with zeros to make it so.
+LANES = 4
+
+
+class DistanceItems(NamedTuple):
+    """Arrays that kernels read, named as in Items where they mean the same.
+
+    The squared distance of items i and j of one restaurant is row `row_start[i] + place[j]` of `squared`, 0 where
+    either misses the feature, as is `origin`. `member` lists the items by restaurant, from `member_start` on, and
+    `place` is an item's rank there. A squared norm below `floor` counts as `floor`: 0 clips, -inf does not.
+    A `settled` restaurant has no hidden item, so its clusters stay; `settled_gaps` are the sums over all of them of
+    the squared gaps between centroids (row 0) and the numbers of pairs (row 1), by feature.
+    """
+
+    squared: NDArray[np.float32] | NDArray[np.float64]
+    origin: Floats
+    observed: Floats
+    complete: NDArray[np.bool_]
+    restaurant: Integers
+    hidden: Integers
+    slot_start: Integers
+    slot_end: Integers
+    known_in_slot: Integers
+    member: Integers
+    member_start: Integers
+    place: Integers
+    row_start: Integers
+    floor: float
+    settled: NDArray[np.bool_]
+    settled_gaps: Floats
+
+    @property
+    def n_features(self) -> int:
+        return int(self.observed.shape[1])
+
+    @property
+    def sizes(self) -> Integers:
+        return np.diff(self.member_start)
+
+
+class DistanceSeating(NamedTuple):
+    """As Seating, for distances."""
+
+    items: DistanceItems
+    known_slot: Integers
+    label_of_slot: dict[int, int]
+
+
+AnyItems = Items | DistanceItems
+AnySeating = Seating | DistanceSeating
+
+
+def working_bytes(sizes: Integers, n_features: int, bytes_each: int = 4) -> int:
+    """Bytes of `squared` for restaurants of these sizes."""
+    return int((np.asarray(sizes, np.int64) ** 2).sum()) * padded(n_features) * bytes_each
+
+
+def padded(n_features: int) -> int:
+    return -(-n_features // LANES) * LANES
+
+
+def seat_distances(
+    distances: Distances,
+    known: Integers,
+    groups: Integers | None = None,
+    *,
+    share_clusters: bool = False,
+    origin: Floats | None = None,
+    clip: bool = False,
+) -> DistanceSeating:
+    """Lay out restaurants, slots and squared distances for known cluster labels (-1 = hidden).
+
+    `groups` are by default the groups of the distances, and may only divide these further. `origin` holds squared
+    distances (items, features) to the mean of the prior on means, by default the centroid of each group of the
+    distances. `clip` sets negative squared norms to zero; they are counted either way.
+    """
+    documents = distances.groups if groups is None else np.unique(groups, return_inverse=True)[1]
+    places = lay_out(known, documents, share_clusters=share_clusters)
+    if len(places.restaurant) != len(distances):
+        raise InputError(f"there are {len(places.restaurant)} labels for {len(distances)} records")
+    to_origin = squared_to_origin(distances).squared if origin is None else origin
+    check_origin(to_origin, distances.observed)
+    member = np.argsort(places.restaurant, kind="stable").astype(np.int64)
+    sizes = np.bincount(places.restaurant, minlength=len(places.slot_start)).astype(np.int64)
+    member_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    place = np.empty(len(member), np.int64)
+    place[member] = np.arange(len(member)) - member_start[places.restaurant[member]]
+    block_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes**2)])
+    row_start = block_start[places.restaurant] + place * sizes[places.restaurant]
+    squared = squares_within(distances, places, place, row_start, int(block_start[-1]))
+    settled = np.ones(len(sizes), np.bool_)
+    settled[places.restaurant[places.hidden]] = False
+    settled_gaps = np.zeros((2, distances.n_features))
+    for r in np.flatnonzero(settled):
+        inside = member[member_start[r] : member_start[r + 1]]
+        within = squared[block_start[r] : block_start[r + 1], : distances.n_features]
+        settled_gaps += gaps_between_centroids(within, places.known_slot[inside], distances.observed[inside])
+    items = DistanceItems(
+        squared=squared,
+        origin=np.ascontiguousarray(np.where(distances.observed, to_origin, 0.0), dtype=np.float64),
+        observed=np.ascontiguousarray(distances.observed, dtype=np.float64),
+        complete=np.asarray(distances.observed.all(axis=1)),
+        restaurant=places.restaurant,
+        hidden=places.hidden,
+        slot_start=places.slot_start,
+        slot_end=places.slot_end,
+        known_in_slot=places.known_in_slot,
+        member=member,
+        member_start=member_start,
+        place=place,
+        row_start=row_start,
+        floor=0.0 if clip else -np.inf,
+        settled=settled,
+        settled_gaps=settled_gaps,
+    )
+    return DistanceSeating(items, places.known_slot, places.label_of_slot)
+
+
+def gaps_between_centroids(squared: NDArray[Any], cluster: Integers, observed: NDArray[np.bool_]) -> Floats:
+    """Over the pairs of clusters of n items: the sum of squared gaps between centroids, and their number.
+
+    `squared` has n x n rows. With shares w = 1 / (members that have the feature), the sum over pairs of items of
+    w w' d2 counts every gap once and, for each of the K clusters, half the mean square within all of them.
+    """
+    n, n_features = observed.shape
+    slot = np.unique(cluster, return_inverse=True)[1]
+    same = slot[:, None] == slot[None, :]
+    found = np.empty((2, n_features))
+    for f in range(n_features):
+        size = np.bincount(slot, weights=observed[:, f])
+        share = np.where(observed[:, f], 1.0 / np.maximum(size, 1.0)[slot], 0.0)
+        square = squared[:, f].reshape(n, n).astype(np.float64)
+        within = 0.5 * share @ np.where(same, square, 0.0) @ share
+        n_present = np.count_nonzero(size)
+        found[:, f] = 0.5 * share @ square @ share - n_present * within, n_present * (n_present - 1) / 2
+    return found
+
+
+def squares_within(
+    distances: Distances, places: Places, place: Integers, row_start: Integers, n_entries: int
+) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Every pair of one restaurant twice, (i, j) and (j, i); zero where a feature is missing."""
+    squared = np.zeros((n_entries, padded(distances.n_features)), distances.values.dtype)
+    for place_of_restaurant in range(len(places.slot_start)):
+        members = np.flatnonzero(places.restaurant == place_of_restaurant)
+        for rank, record in enumerate(members):
+            others = members[rank + 1 :]
+            entries = distances.layout.positions(np.full(len(others), record), others)
+            if (entries == NOT_STORED).any():
+                other = int(others[(entries == NOT_STORED).argmax()])
+                raise InputError(
+                    f"records {record} and {other} are in one group, but no distance between them was computed; "
+                    "compute the distances with the same groups"
+                )
+            row = np.nan_to_num(distances.values[entries]) ** 2
+            squared[row_start[record] + place[others], : row.shape[1]] = row
+            squared[row_start[others] + place[record], : row.shape[1]] = row
+    return squared
+
+
+def check_origin(origin: Floats, observed: NDArray[np.bool_]) -> None:
+    if origin.shape != observed.shape:
+        raise InputError(
+            f"origin has shape {origin.shape}; it needs {observed.shape}: one distance a feature"
+        )
+    with np.errstate(invalid="ignore"):
+        wrong = observed & ~((origin >= 0) & np.isfinite(origin))
+    if wrong.any():
+        i, f = (int(k) for k in np.argwhere(wrong)[0])
+        raise InputError(f"origin: entry ({i}, {f}) is {float(origin[i, f])}, no squared distance")

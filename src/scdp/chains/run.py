@@ -1,0 +1,177 @@
+"""Chains: each a random stream, a start and a number of sweeps, in threads, since kernels release the lock.
+
+Chain i draws from child i of the seed, so its draws depend neither on the number of chains nor of workers.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from scdp.chains.arithmetic import n_distinct
+from scdp.chains.breakdown import broken_down, check_numbers
+from scdp.chains.checkpoints import Checkpoints, NoCheckpoints
+from scdp.chains.distances.density import log_joint_of_centroids, log_joint_of_distances
+from scdp.chains.distances.items import AnyItems, DistanceItems
+from scdp.chains.plan import Info, Plan
+from scdp.chains.priors import Priors
+from scdp.chains.progress import ChainProgress, Silent
+from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.density import log_joint_conditioned
+from scdp.chains.state import State
+from scdp.chains.sweep import Constants, constants_of, sweep
+from scdp.chains.vectors.density import log_joint
+from scdp.chains.vectors.items import Floats, Integers
+
+TRACES = ("n_clusters", "n_types", "log_joint", "alpha_cluster", "alpha_type", "mean_variance")
+CONDITIONED_TRACES = ("separation_rate", "opened_clusters", "improper_means")
+DISTANCE_TRACES = ("negative_norms",)
+
+
+class Recorder(Protocol):
+    """Where draws go; called by several threads, each with its own chain number."""
+
+    def record(self, chain: int, draw: int, slots: Integers) -> None: ...
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How many chains, how many sweeps each, which of them are kept, and on how many threads."""
+
+    n_chains: int
+    n_sweeps: int
+    n_warmup: int
+    thin: int = 1
+    n_jobs: int = 1
+
+    @property
+    def n_draws(self) -> int:
+        return (self.n_sweeps - self.n_warmup) // self.thin
+
+
+def streams(seed: int, n_chains: int) -> list[np.random.Generator]:
+    """One independent stream per chain; stream i is the same however many are asked for."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n_chains)]
+
+
+def run_chains(
+    items: AnyItems,
+    starts: list[State],
+    rngs: list[np.random.Generator],
+    plan: Plan,
+    priors: Priors,
+    schedule: Schedule,
+    recorder: Recorder,
+    progress: ChainProgress | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> tuple[list[State], dict[str, Floats]]:
+    """Run every chain to its end; returns their last states and the traces (chain, draw)."""
+    names = TRACES + (CONDITIONED_TRACES if plan.conditioning else ())
+    names += DISTANCE_TRACES if isinstance(items, DistanceItems) else ()
+    traces = {name: np.empty((schedule.n_chains, schedule.n_draws)) for name in names}
+    constants = constants_of(items)
+    stop = threading.Event()
+
+    def one(chain: int) -> State:
+        return run_chain(
+            chain, items, starts[chain], rngs[chain], plan, priors, schedule, constants, recorder, traces,
+            progress or Silent(), checkpoints or NoCheckpoints(), stop,
+        )  # fmt: skip
+
+    # With checkpoints always in threads: Ctrl-C then reaches this one, and chains stop at the end of a sweep.
+    if checkpoints is None and (schedule.n_jobs == 1 or schedule.n_chains == 1):
+        return [one(chain) for chain in range(schedule.n_chains)], traces
+    with ThreadPoolExecutor(schedule.n_jobs) as pool:
+        try:
+            return list(pool.map(one, range(schedule.n_chains))), traces
+        except BaseException:
+            stop.set()
+            raise
+
+
+def run_chain(
+    chain: int,
+    items: AnyItems,
+    state: State,
+    rng: np.random.Generator,
+    plan: Plan,
+    priors: Priors,
+    schedule: Schedule,
+    constants: Constants,
+    recorder: Recorder,
+    traces: dict[str, Floats],
+    progress: ChainProgress,
+    checkpoints: Checkpoints,
+    stop: threading.Event,
+) -> State:
+    """Sweep, keep what follows the warm-up, and tell how far it is."""
+    concentration_priors = np.array(
+        [
+            priors.cluster_concentration.shape,
+            priors.cluster_concentration.rate,
+            priors.type_concentration.shape,
+            priors.type_concentration.rate,
+        ]
+    )
+    state, done = checkpoints.resume(chain, state, rng, traces)
+    for number in range(done, schedule.n_sweeps):
+        if stop.is_set():
+            break
+        before, generator = state, rng.bit_generator.state
+        draw, off = divmod(number + 1 - schedule.n_warmup, schedule.thin)
+        at, kept = (chain, draw - 1), draw >= 1 and off == 0
+        try:
+            state, info = sweep(rng, state, items, plan, priors, constants)
+            if kept:
+                note(traces, at, items, state, plan, concentration_priors)
+            check_numbers(state, traces["log_joint"][at] if kept else 0.0)
+        except FloatingPointError as error:
+            place = checkpoints.folder
+            raise broken_down(error, chain, number + 1, before, generator, place) from error
+        if kept:
+            recorder.record(chain, draw - 1, state.cluster)
+            if plan.conditioning:
+                note_conditioned(traces, at, state, info)
+            if isinstance(items, DistanceItems):
+                traces["negative_norms"][at] = info.negative_norms
+        done = number + 1
+        progress.advance(chain, done)
+        checkpoints.reached(chain, done, state, rng, traces)
+    checkpoints.ended(chain, done, state, rng, traces)
+    return state
+
+
+def note(
+    traces: dict[str, Floats], at: tuple[int, int], items: AnyItems, state: State, plan: Plan, priors: Floats
+) -> None:
+    """Write the label-free scalars of a state into the traces."""
+    traces["n_clusters"][at] = n_distinct(state.cluster)
+    traces["n_types"][at] = n_distinct(state.type)
+    traces["log_joint"][at] = log_joint_under(plan, items, state, priors)
+    traces["alpha_cluster"][at] = state.cluster_concentration
+    traces["alpha_type"][at] = state.type_concentration
+    traces["mean_variance"][at] = state.mean_variance
+
+
+def log_joint_under(plan: Plan, items: AnyItems, state: State, priors: Floats) -> float:
+    """The log of the target that the plan's kernels leave invariant."""
+    reading = READINGS[plan.conditioning] if plan.conditioning else None
+    if isinstance(items, DistanceItems):
+        if reading is None:
+            return log_joint_of_distances(items, state, priors)
+        return log_joint_of_centroids(items, state, reading, priors)
+    return (
+        log_joint(items, state, priors)
+        if reading is None
+        else log_joint_conditioned(items, state, reading, priors)
+    )
+
+
+def note_conditioned(traces: dict[str, Floats], at: tuple[int, int], state: State, info: Info) -> None:
+    traces["separation_rate"][at] = state.separation_rate
+    traces["opened_clusters"][at] = info.opened_clusters
+    traces["improper_means"][at] = info.improper_means

@@ -1,0 +1,1 @@
+"""Kernels of SCDP-3, which couples precisions and means."""

@@ -1,0 +1,169 @@
+"""SCDP-3's coupling of precisions and means, in its three readings (docs/scdp3.md).
+
+With S_f the sum over pairs of active means of their squared gap in feature f, T_f the sum of the active precisions
+and L their number, the joint of SCDP-1 with explicit means is multiplied by exp(log_coupling):
+
+- normalized:  prod_f ((b + rate S_f) / b)^(a L) exp(-rate T_f S_f)   i.e. t | means ~ Gamma(a, b + rate S_f)
+- mean:        the same with S_f averaged over the pairs
+- published:   rate^(L K (K-1) / 2) exp(-rate sum_f T_f S_f) prod_j G0(mean_j)^(L (2 (j-1) - K)),  the clusters j
+               ordered by decreasing size (ties by their earliest item); it has no normaliser.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from scdp._compile import kernel
+from scdp.chains.arithmetic import sum_of_logs
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Floats, Integers
+
+PUBLISHED, NORMALIZED, MEAN = 0, 1, 2
+READINGS = {"published": PUBLISHED, "normalized": NORMALIZED, "mean": MEAN}
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class Spread(NamedTuple):
+    """Power sums of the active means, by which S_f = n square - total^2 follows any change at O(features)."""
+
+    n: int
+    total: Floats
+    square: Floats
+
+
+@kernel
+def spread_of(means: Floats, used: Integers) -> Spread:
+    total = np.zeros(means.shape[1])
+    square = np.zeros(means.shape[1])
+    for slot in used:
+        for f in range(means.shape[1]):
+            total[f] += means[slot, f]
+            square[f] += means[slot, f] * means[slot, f]
+    return Spread(used.shape[0], total, square)
+
+
+@kernel
+def pair_scale(n: int, reading: int) -> float:
+    """What multiplies S_f: 1, or one over the number of pairs."""
+    if reading != MEAN:
+        return 1.0
+    return 2.0 / (n * (n - 1.0)) if n > 1 else 0.0
+
+
+@kernel
+def separation(spread: Spread, reading: int) -> Floats:
+    """S_f, or its mean over the pairs; rounding never makes it negative."""
+    scale = pair_scale(spread.n, reading)
+    result = np.empty(spread.total.shape[0])
+    for f in range(result.shape[0]):
+        gap = spread.n * spread.square[f] - spread.total[f] * spread.total[f]
+        result[f] = scale * max(gap, 0.0)
+    return result
+
+
+@kernel
+def log_grid_normalizer(state: State, gaps: Floats) -> float:
+    """Log of sum_g w_g exp(-rate g S): what normalises a grid prior of precisions given the means."""
+    terms = np.empty(state.grid.shape[0])
+    for g in range(terms.shape[0]):
+        terms[g] = state.grid_log_weight[g] - state.separation_rate * (state.grid[g] * gaps).sum()
+    largest = terms.max()
+    return largest + np.log(np.exp(terms - largest).sum())
+
+
+@kernel
+def precision_prior_given(state: State, gaps: Floats) -> tuple[Floats, Floats, float]:
+    """The normalised prior of precisions given S: rates, grid log weights, and the log of what normalises it."""
+    rate = state.rate + state.separation_rate * gaps
+    grid_log = state.grid_log_weight.copy()
+    log_mass = 0.0
+    if state.grid.shape[0] > 0:
+        log_mass = log_grid_normalizer(state, gaps)
+        for g in range(grid_log.shape[0]):
+            grid_log[g] -= state.separation_rate * (state.grid[g] * gaps).sum() + log_mass
+    else:
+        for f in range(rate.shape[0]):
+            log_mass += state.shape[f] * np.log(state.rate[f] / rate[f])
+    return rate, grid_log, log_mass
+
+
+@kernel
+def fill_factors(
+    factor: Floats,
+    base: Spread,
+    mean: Floats,
+    change: int,
+    rate: float,
+    prior_rate: Floats,
+    precision_sum: Floats,
+) -> float:
+    """Per feature 1 + rate S_f / prior_rate into `factor`; returns -rate sum_f T_f S_f."""
+    n = base.n + change
+    total, square = base.total, base.square
+    result = 0.0
+    for f in range(mean.shape[0]):
+        sum_of_means = total[f] + change * mean[f]
+        gap = n * (square[f] + change * mean[f] * mean[f]) - sum_of_means * sum_of_means
+        gap = gap if gap > 0.0 else 0.0
+        result -= precision_sum[f] * gap
+        factor[0, f] = 1.0 + rate * gap / prior_rate[f]
+    return rate * result
+
+
+@kernel
+def add_log_couplings(
+    log_weight: Floats, start: int, state: State, base: Spread, rows: Floats, n_types: int, precision_sum: Floats,
+    reading: int, factor: Floats,
+) -> None:  # fmt: skip
+    """Add to log_weight[start:] the log coupling of the means in `base` with each of `rows` added in turn."""
+    for a in range(rows.shape[0]):
+        coupling = log_coupling(state, base, rows[a], 1, n_types, precision_sum, reading, factor)
+        log_weight[start + a] += coupling
+
+
+@kernel
+def log_coupling(
+    state: State, base: Spread, mean: Floats, change: int, n_types: int, precision_sum: Floats, reading: int,
+    factor: Floats,
+) -> float:  # fmt: skip
+    """Log of the coupling for the means in `base` with `mean` added (change 1), taken away (-1) or ignored (0).
+
+    `factor` is scratch of one row. The published reading's powers of G0 are not in it: they follow the ranks.
+    """
+    n = base.n + change
+    rate = state.separation_rate * pair_scale(n, reading)
+    result = fill_factors(factor, base, mean, change, rate, state.rate, precision_sum)
+    if reading == PUBLISHED:
+        return result + 0.5 * n_types * n * (n - 1) * np.log(state.separation_rate)
+    if state.grid.shape[0] > 0:
+        gaps = (factor[0] - 1.0) * state.rate / state.separation_rate
+        return result - n_types * log_grid_normalizer(state, gaps)
+    # One shape for all features lets the logarithms be taken of products (see SCDP-2 for shapes that differ).
+    varies = False
+    for f in range(1, mean.shape[0]):
+        varies |= state.shape[f] != state.shape[0]
+    if varies:
+        return result + n_types * (state.shape * np.log(factor[0])).sum()
+    return result + n_types * state.shape[0] * sum_of_logs(factor, 0)
+
+
+@kernel
+def log_mean_prior(state: State, mean: Floats) -> float:
+    """Log density of a mean under G0: Normal, or the weight of its row of the grid."""
+    if state.mean_grid.shape[0] > 0:
+        for g in range(state.mean_grid.shape[0]):
+            if (state.mean_grid[g] == mean).all():
+                return state.mean_grid_log_weight[g]
+        return -np.inf
+    square = 0.0
+    for f in range(mean.shape[0]):
+        square += mean[f] * mean[f]
+    return -0.5 * (mean.shape[0] * (LOG_2PI + np.log(state.mean_variance)) + square / state.mean_variance)
+
+
+@kernel
+def change_spread(spread: Spread, mean: Floats, change: int) -> Spread:
+    """The power sums with a mean added (change 1) or taken away (-1)."""
+    return Spread(spread.n + change, spread.total + change * mean, spread.square + change * mean * mean)

@@ -1,0 +1,1 @@
+"""Kernels on points: clusters, reference types, means and split-merge moves."""

@@ -1,0 +1,173 @@
+"""Gibbs over the hidden clusters, one item after another, means integrated out.
+
+Items are visited grouped by reference type, so that each cluster needs one table row, for the type at hand. A
+visit then costs a multiply-add per feature and cluster; only the item's own cluster (without it) and the
+clusters it leaves and joins are worked out anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scdp._compile import kernel
+from scdp.chains.arithmetic import (
+    add_item,
+    choose,
+    clear_sums,
+    cluster_sums,
+    copy_sums,
+    empty_sums,
+    highest_used,
+    log_table,
+    lowest_empty,
+)
+from scdp.chains.state import State
+from scdp.chains.vectors.items import Floats, Integers, Items, Seated
+from scdp.chains.vectors.predictive import Table, copy_row, fill_row, make_table
+
+NEW = -1
+
+
+@kernel
+def order_by_type(hidden: Integers, types: Integers) -> Integers:
+    """The hidden items, stably sorted by reference type."""
+    n_types = 0
+    for i in hidden:
+        n_types = max(n_types, types[i] + 1)
+    place = np.zeros(n_types + 1, np.int64)
+    for i in hidden:
+        place[types[i] + 1] += 1
+    for kind in range(n_types):
+        place[kind + 1] += place[kind]
+    order = np.empty(hidden.shape[0], np.int64)
+    for i in hidden:
+        order[place[types[i]]] = i
+        place[types[i]] += 1
+    return order
+
+
+@kernel
+def restaurants_with_hidden(items: Seated) -> Integers:
+    open_to_change = np.zeros(items.slot_start.shape[0], np.bool_)
+    for i in items.hidden:
+        open_to_change[items.restaurant[i]] = True
+    return np.flatnonzero(open_to_change)
+
+
+@kernel
+def widest_range(items: Seated) -> int:
+    """The largest number of clusters an item may ever choose from, a new one included."""
+    widest = 0
+    for r in range(items.slot_start.shape[0]):
+        widest = max(widest, items.slot_end[r] - items.slot_start[r])
+    return widest + 1
+
+
+@kernel
+def list_candidates(
+    table_row: Integers, candidate: Integers, log_weight: Floats, count: Integers, own: int,
+    start: int, high: int, own_row: int, logs: Floats,
+) -> int:  # fmt: skip
+    """The clusters an item may sit in without itself: slot, table row and log size; returns how many."""
+    m = 0
+    for slot in range(start, high):
+        size = count[slot] - (slot == own)
+        if size > 0:
+            candidate[m] = slot
+            table_row[m] = own_row if slot == own else slot
+            log_weight[m] = logs[size]
+            m += 1
+    return m
+
+
+@kernel
+def add_log_predictives(
+    log_weight: Floats, table_row: Integers, m: int, table: Table, items: Items, i: int
+) -> None:
+    """Add to each of m log weights the log density of item i under its table row, up to a common constant.
+
+    The hottest loops of all, so they stand inline: a call with its dozen arrays would cost more than a row.
+    """
+    mean, inverse, log_inverse, half_log = table
+    points, observed = items.points, items.observed
+    n_features = points.shape[1]
+    if items.complete[i]:
+        for j in range(m):
+            at = table_row[j]
+            square = 0.0
+            for f in range(n_features):
+                gap = points[i, f] - mean[at, f]
+                square += inverse[at, f] * gap * gap
+            log_weight[j] += half_log[at] - 0.5 * square
+        return
+    for j in range(m):
+        at = table_row[j]
+        total = 0.0
+        for f in range(n_features):
+            gap = points[i, f] - mean[at, f]
+            total += observed[i, f] * (log_inverse[at, f] - inverse[at, f] * gap * gap)
+        log_weight[j] += 0.5 * total
+
+
+@kernel
+def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> tuple[Integers, int]:
+    """One Gibbs pass over the hidden items; returns the new slots and how many items moved."""
+    cluster = state.cluster.copy()
+    sums = cluster_sums(items, state)
+    n_slots, n_features = sums.weight.shape
+    own_sums = empty_sums(1, n_features)
+    nobody = empty_sums(1, n_features)
+    new_row, own_row = n_slots, n_slots + 1
+    table = make_table(n_slots + 2, n_features)
+    some_missing = not items.complete.all()
+    prior_weight = 1.0 / state.mean_variance
+    log_alpha = np.log(state.cluster_concentration)
+    logs = log_table(items.points.shape[0])
+    high = highest_used(sums.size, items.slot_start, items.slot_end)
+    candidate = np.empty(widest_range(items), np.int64)
+    table_row = np.empty(candidate.shape[0], np.int64)
+    log_weight = np.empty(candidate.shape[0])
+    active = restaurants_with_hidden(items)
+
+    moved = 0
+    kind = -1
+    for i in order_by_type(items.hidden, state.type):
+        row = state.precision[state.type[i]]
+        if state.type[i] != kind:
+            kind = state.type[i]
+            fill_row(table, new_row, nobody.weight, nobody.pull, 0, row, prior_weight, some_missing)
+            for r in active:
+                for slot in range(items.slot_start[r], high[r]):
+                    if sums.size[slot] > 0:
+                        fill_row(table, slot, sums.weight, sums.pull, slot, row, prior_weight, some_missing)
+
+        own = cluster[i]
+        r = items.restaurant[i]
+        copy_sums(sums, own, own_sums, 0)
+        add_item(own_sums, 0, items, i, row, -1)
+        if own_sums.size[0] > 0:
+            fill_row(table, own_row, own_sums.weight, own_sums.pull, 0, row, prior_weight, some_missing)
+        m = list_candidates(
+            table_row, candidate, log_weight, sums.size, own, items.slot_start[r], high[r], own_row, logs
+        )
+        candidate[m], table_row[m], log_weight[m] = NEW, new_row, log_alpha
+        add_log_predictives(log_weight, table_row, m + 1, table, items, i)
+        chosen = candidate[choose(rng, log_weight, m + 1)]
+        if chosen == own:
+            continue
+
+        if own_sums.size[0] > 0:
+            copy_sums(own_sums, 0, sums, own)
+            copy_row(table, own_row, own)
+        else:
+            clear_sums(sums, own)
+            while high[r] > items.slot_start[r] and sums.size[high[r] - 1] == 0:
+                high[r] -= 1
+        if chosen == NEW:
+            chosen = lowest_empty(sums.size, items.slot_start[r])
+            high[r] = max(high[r], chosen + 1)
+        add_item(sums, chosen, items, i, row, 1)
+        fill_row(table, chosen, sums.weight, sums.pull, chosen, row, prior_weight, some_missing)
+        cluster[i] = chosen
+        moved += 1
+    return cluster, moved

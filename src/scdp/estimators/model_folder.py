@@ -1,0 +1,267 @@
+"""The folder of a fitted model: JSON, TOML and plain arrays, readable by a person, written whole or not at all.
+
+model.json      what it is, its settings, and what was learned as far as it is not arrays
+arrays.npz      plain arrays (read without pickle)
+spec.toml       how records are compared (models of records)
+records.jsonl   the training records, compared columns only (models that need them)
+posterior.npz   the draws of `fit` (models that made some)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp import __version__
+from scdp.errors import InputError
+from scdp.estimators.fitted import Words, fitted_class, part
+from scdp.io.atomic import sync
+from scdp.io.leftovers import leftovers_of, part_of, remove, remove_leftovers
+from scdp.io.untrusted import parse_json, read_arrays, read_bytes
+from scdp.posterior import Posterior
+
+if TYPE_CHECKING:
+    from scdp.estimators.scdp import SCDP
+
+FORMAT = "scdp-model"
+VERSION = (1, 0)
+MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR = (
+    "model.json",
+    "arrays.npz",
+    "spec.toml",
+    "records.jsonl",
+    "posterior.npz",
+)
+FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR)
+LARGEST_WORDS = 64 << 20
+# The ending of a model's folder while another takes its place.
+OLD = ".old"
+# Where a run keeps its checkpoints is of this machine, and no part of the model: nobody's file says where to write.
+LEFT_OUT = ("spec", "checkpoint", "checkpoint_seconds", "engine")
+
+
+def check_model_target(folder: Path, force: bool = False) -> Path:
+    """Refuse a place where a model cannot be written, or that holds something else, before any work is done."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise InputError(f"{folder}: there is a file of this name; give another folder for the model")
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"{folder}: there is no folder {parent}; make it, or give another place")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"{folder}: cannot be written there; give another folder for the model")
+    if folder.is_dir() and not force and (foreign := _foreign(folder)):
+        raise InputError(
+            f"{folder}: holds {foreign[0]!r}, which is no part of a model; give another folder, or --force"
+        )
+    return folder
+
+
+def save(model: SCDP, folder: str | os.PathLike[str], force: bool, spec_text: str | None) -> None:
+    """Write beside the target, then rename. Foreign files are kept, and only by `force` is a model put among them."""
+    target = check_model_target(Path(folder), force)
+    part_folder, old = part_of(target.absolute()), part_of(target.absolute(), OLD)
+    try:
+        _recover(target.absolute())
+        part_folder.mkdir()
+        _write_files(model, part_folder, spec_text)
+        _swap(part_folder, target.absolute(), old)
+    except OSError as error:
+        raise InputError(
+            f"{target}: cannot be written ({error.strerror or error}); give another folder for the model"
+        ) from error
+    finally:
+        remove(part_folder)
+
+
+def _foreign(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+
+
+def _recover(target: Path) -> None:
+    """Where a process was killed while it put a model in the place of another: keep what was there, drop halves."""
+    for old in leftovers_of(target, OLD):
+        if not target.exists():
+            old.rename(target)
+            continue
+        for name in _foreign(old):
+            if not (target / name).exists():
+                (old / name).rename(target / name)
+        if not _foreign(old):
+            remove(old)
+    remove_leftovers(target)
+
+
+def _swap(new: Path, target: Path, old: Path) -> None:
+    if not target.exists():
+        new.rename(target)
+    else:
+        target.rename(old)
+        try:
+            new.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+        for name in _foreign(old):
+            (old / name).rename(target / name)
+        remove(old)
+    sync(target.parent)
+
+
+def _write_files(model: SCDP, folder: Path, spec_text: str | None) -> None:
+    words, arrays = model.fitted_.to_parts()
+    settings, more = _settings(model)
+    texts: dict[str, str] = {}
+    if "spec" in words:
+        texts[SPEC] = spec_text or words.pop("spec")
+        words.pop("spec", None)
+    if "records" in words:
+        rows = words.pop("records")
+        texts[RECORDS] = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    about = {
+        "format": FORMAT,
+        "version": list(VERSION),
+        "written_by": f"scdp {__version__}",
+        "model": model.model,
+        "parameters": settings,
+        "fitted": words,
+    }
+    texts[MODEL] = _json_text(about)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+    with (folder / ARRAYS).open("wb") as file:
+        contents: dict[str, Any] = {name: np.asarray(value) for name, value in (arrays | more).items()}
+        np.savez(file, allow_pickle=False, **contents)
+    if (posterior := getattr(model, "posterior_", None)) is not None:
+        posterior.save(folder / POSTERIOR)
+    for path in (*folder.iterdir(), folder):
+        sync(path)
+
+
+def _json_text(about: Words) -> str:
+    try:
+        return json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the model has a setting that cannot be written down ({error}); change it"
+        ) from error
+
+
+def _settings(model: SCDP) -> tuple[Words, dict[str, NDArray[Any]]]:
+    """The constructor's arguments as JSON, except a spec and given starts, which have files of their own."""
+    settings = {name: value for name, value in model.get_params(deep=False).items() if name not in LEFT_OUT}
+    arrays = {} if isinstance(settings["init"], str) else {"init": np.asarray(settings.pop("init"))}
+    # A generator cannot be written down; the seed that it gave is kept with what was fitted.
+    if not isinstance(settings["random_state"], int | np.integer | None):
+        settings["random_state"] = None
+    return {
+        name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()
+    }, arrays
+
+
+def load(model_class: type[SCDP], folder: str | os.PathLike[str]) -> SCDP:
+    """The model that `save` wrote; what is not understood is refused in one sentence."""
+    place = Path(folder)
+    about = _read_about(place)
+    try:
+        words = dict(_object(part(about, "fitted"), "fitted"))
+        arrays = _read_arrays(place)
+        words |= _read_beside(place)
+        fitted = fitted_class(str(part(about, "model")), str(place)).from_parts(words, arrays)
+        parameters = dict(_object(part(about, "parameters"), "parameters"))
+        model = _with_parameters(model_class, parameters, arrays)
+        if model.model != about["model"]:
+            raise InputError(f"its settings are of {model.model!r}, and it is {about['model']!r}")
+        model._restore(fitted)
+        if (place / POSTERIOR).exists():
+            model.posterior_ = Posterior.load(place / POSTERIOR)
+    except InputError as error:
+        text = str(error)
+        where = "" if text.startswith(str(place)) else f"{place}: "
+        raise InputError(f"{where}{text.rstrip('.')}; fit the model again") from error
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
+        raise InputError(
+            f"{place}: is not a whole model ({type(error).__name__}: {error}); fit the model again"
+        ) from error
+    return model
+
+
+def _with_parameters(
+    model_class: type[SCDP], parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> SCDP:
+    # A later minor version may have added parameters, whose defaults are what this version does.
+    names = [name for name in model_class().get_params(deep=False) if name not in LEFT_OUT]
+    known = {name: parameters[name] for name in names if name in parameters}
+    model = model_class(**(known | ({"init": arrays["init"]} if "init" in arrays else {})))
+    model._check_parameters()
+    return model
+
+
+def _read_about(place: Path) -> dict[str, Any]:
+    if not place.exists():
+        raise InputError(f"{place}: there is no such model; make it with  scdp fit RECORDS --out {place}")
+    if not (place / MODEL).is_file():
+        raise InputError(f"{place}: this is no model of scdp (it has no {MODEL}); give the folder of a model")
+    about = json_object(place / MODEL)
+    if about.get("format") != FORMAT:
+        raise InputError(f"{place}: this is no model of scdp; give a folder that  scdp fit  has written")
+    version = about.get("version")
+    if not (isinstance(version, list) and len(version) == 2 and all(type(v) is int for v in version)):
+        raise InputError(f"{place}: its version is {version!r}, which is none; fit the model again")
+    if version[0] != VERSION[0]:
+        raise InputError(
+            f"{place}: written in version {version[0]}.{version[1]} of the format, and this scdp reads "
+            f"{VERSION[0]}.x; fit the model again, or use another scdp"
+        )
+    return about
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
+    try:
+        content = parse_json(read_bytes(path, LARGEST_WORDS).decode("utf-8"))
+        json.dumps(content, allow_nan=False)
+    except ValueError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise InputError(f"{path}: cannot be read ({reason}); fit the model again") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: this is no JSON object, so no model; fit the model again")
+    return content
+
+
+def _object(content: Any, name: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise InputError(f"{name!r} is a {type(content).__name__}, and it should be an object")
+    return content
+
+
+def _read_arrays(place: Path) -> dict[str, NDArray[Any]]:
+    path = place / ARRAYS
+    if not path.is_file():
+        raise InputError(f"{ARRAYS!r} is missing")
+    try:
+        return read_arrays(path)
+    except InputError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise InputError(f"{ARRAYS!r} cannot be read: {reason}") from error
+
+
+def _read_beside(place: Path) -> Words:
+    words: Words = {}
+    try:
+        if (place / SPEC).exists():
+            words["spec"] = read_bytes(place / SPEC, LARGEST_WORDS).decode("utf-8")
+        if (place / RECORDS).exists():
+            # Not splitlines(): it also splits at separators that may stand inside a JSON string.
+            lines = read_bytes(place / RECORDS).decode("utf-8").split("\n")
+            words["records"] = [_object(parse_json(line), RECORDS) for line in lines if line]
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"a file of the model cannot be read ({error})") from error
+    return words

@@ -1,0 +1,207 @@
+"""Shards: items that no pair connects with others enter by the batch, and are seated wherever there is room.
+
+What is random about an item follows from its number, so the draws are the same however the items were divided.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._compile import kernel
+from scdp.blocking import Blocking, connected_components
+from scdp.linkage.blocked import blocked_pairs, sifted_pairs
+from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.pairs import Features, Pairs
+from scdp.linkage.sieve import Sieve
+from scdp.table.records import Records
+from scdp.table.spec import Spec
+
+Integers = NDArray[np.int64]
+Draws = NDArray[np.int32]
+Progress = Callable[[int, int], None]
+
+# Components are handed out until they have so many items and pairs together.
+ENTRIES_AT_ONCE = 20_000
+PROGRESS_STEPS = 1000
+
+
+class Blocked(NamedTuple):
+    """Records to compare by a fitted spec and a blocking, through a sieve if there is one, and who judges the pairs."""
+
+    records: Records
+    spec: Spec
+    blocking: Blocking
+    sieve: Sieve | None
+    restaurant: LearnedRestaurant
+
+    def pairs(self, progress: Progress | None = None) -> Pairs:
+        """The pairs, made in this process."""
+        if self.sieve is None:
+            return blocked_pairs(self.records, self.spec, self.blocking)
+        return sifted_pairs(self.records, self.spec, self.blocking, self.sieve, progress=progress)
+
+
+class Engine(Protocol):
+    """Where items are seated; draws are (draws, items), each item labelled by the first item of its cluster."""
+
+    def seat(
+        self,
+        restaurant: LearnedRestaurant,
+        pairs: Pairs,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Draws of items whose pairs are there already."""
+        ...
+
+    def seat_blocked(
+        self, blocked: Blocked, known: Integers, n_draws: int, seed: int, progress: Progress | None = None
+    ) -> Draws:
+        """Draws of records whose pairs are still to be made."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Whole components: the numbers of their items, ascending, and pairs as places among these, sorted.
+
+    `known` has the number of an item's given cluster, -1 where it has none.
+    """
+
+    items: Integers
+    left: Integers
+    right: Integers
+    features: Features
+    known: Integers
+
+    def seated(self, restaurant: LearnedRestaurant, n_draws: int, seed: int) -> Draws:
+        """Draws (draws, items of the shard), each item labelled by the number of the first item of its cluster."""
+        pairs = Pairs(len(self.items), self.left, self.right, self.features)
+        numbers = np.full(len(self.items), -1)
+        given = self.known >= 0
+        numbers[given] = np.unique(self.known[given], return_inverse=True)[1]
+        names = self.items.astype(np.uint64)
+        draws = restaurant.draw(pairs, numbers, n_draws, seed, names=names)
+        label_by_first(draws, self.items)
+        return draws
+
+
+def shards_of(pairs: Pairs, known: Integers) -> Iterator[Shard]:
+    """All items that are in a pair, component by component, in shards; items in none are left out."""
+    ends = [(pairs.left, pairs.right), _ties(known)]
+    parts = connected_components(pairs.n_items, ends)
+    codes = parts.codes
+    alone = parts.sizes == 1
+    of_pair = codes[pairs.left]
+    weight = parts.sizes + np.bincount(of_pair, minlength=len(parts))
+    weight[alone] = 0
+    shard_of_part = np.cumsum(weight) // ENTRIES_AT_ONCE
+    by_pair = np.argsort(shard_of_part[of_pair], kind="stable")
+    pair_edges = np.searchsorted(shard_of_part[of_pair][by_pair], np.arange(shard_of_part[-1] + 2))
+    shard_of_item = np.where(alone[codes], -1, shard_of_part[codes])
+    by_item = np.argsort(shard_of_item, kind="stable")
+    item_edges = np.searchsorted(shard_of_item[by_item], np.arange(shard_of_part[-1] + 2))
+    place = np.empty(pairs.n_items, dtype=np.int64)
+    for number in range(int(shard_of_part[-1]) + 1):
+        items = by_item[item_edges[number] : item_edges[number + 1]]
+        if not len(items):
+            continue
+        own = by_pair[pair_edges[number] : pair_edges[number + 1]]
+        place[items] = np.arange(len(items))
+        yield Shard(
+            items.astype(np.int64),
+            place[pairs.left[own]],
+            place[pairs.right[own]],
+            pairs.features[own],
+            known[items],
+        )
+
+
+def _ties(known: Integers) -> tuple[Integers, Integers]:
+    """Edges that hold the items of each given cluster together."""
+    items = np.flatnonzero(known >= 0)
+    items = items[np.argsort(known[items], kind="stable")]
+    same = known[items[1:]] == known[items[:-1]]
+    return items[:-1][same], items[1:][same]
+
+
+def everyone_alone(n_draws: int, known: Integers) -> Draws:
+    """Draws in which only given clusters are together, to be filled in shard by shard."""
+    first = np.arange(len(known), dtype=np.int32)
+    given = np.flatnonzero(known >= 0)
+    _, start, code = np.unique(known[given], return_index=True, return_inverse=True)
+    first[given] = given[start][code]
+    return np.tile(first, (n_draws, 1))
+
+
+@kernel
+def label_by_first(draws: Draws, items: Integers) -> None:
+    """Replace each label by the number of the first item that has it."""
+    first = np.full(2 * draws.shape[1] + 2, -1, np.int64)
+    for draw in range(draws.shape[0]):
+        for place in range(draws.shape[1]):
+            label = draws[draw, place]
+            if first[label] < 0:
+                first[label] = items[place]
+        for place in range(draws.shape[1]):
+            draws[draw, place] = first[draws[draw, place]]
+        first[:] = -1
+
+
+def half_of(progress: Progress | None, half: int) -> Progress | None:
+    """Progress of one of two stages as half of the whole; to compare and to seat take about as long."""
+    if progress is None:
+        return None
+    whole = progress
+    return lambda done, total: whole(
+        round((half + done / max(total, 1)) * PROGRESS_STEPS), 2 * PROGRESS_STEPS
+    )
+
+
+class OnThisMachine(ABC):
+    """Engines that make pairs in this process and seat them where they say."""
+
+    @abstractmethod
+    def seat(
+        self,
+        restaurant: LearnedRestaurant,
+        pairs: Pairs,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> Draws: ...
+
+    def seat_blocked(
+        self, blocked: Blocked, known: Integers, n_draws: int, seed: int, progress: Progress | None = None
+    ) -> Draws:
+        pairs = blocked.pairs(half_of(progress, 0))
+        return self.seat(blocked.restaurant, pairs, known, n_draws, seed, half_of(progress, 1))
+
+
+class InThreads(OnThisMachine):
+    """The whole in this process: members of the restaurant are spread over threads."""
+
+    def __init__(self, n_jobs: int) -> None:
+        self.n_jobs = n_jobs
+
+    def seat(
+        self,
+        restaurant: LearnedRestaurant,
+        pairs: Pairs,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> Draws:
+        draws = restaurant.draw(pairs, known, n_draws, seed, self.n_jobs, progress)
+        label_by_first(draws, np.arange(pairs.n_items))
+        return draws

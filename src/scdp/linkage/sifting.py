@@ -1,0 +1,150 @@
+"""Sifting: a sieve, columns and candidate pairs enter; the pairs that may be together leave, with all comparisons.
+
+A pair is dropped as soon as nothing that is left to compare could save it: columns that kernels know come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._compile import kernel
+from scdp.compare import Prepared
+from scdp.compare.packed import EXACT, NUMBER, Packed, can_be_packed, pack, text_distance
+from scdp.compare.scorers import FARTHEST
+from scdp.linkage.sieve import Column, Sieve
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Features = NDArray[np.float32]
+Rows = NDArray[np.int32]
+# Sums are rounded: a pair is dropped early only if it misses by more than that.
+SLACK = 1e-6
+ROOM = 1 << 12
+
+
+class Curves(NamedTuple):
+    """By packed comparison, the sieve's functions: pieces of `width` from `low` on, and the weight of missing."""
+
+    field: Integers
+    low: Floats
+    width: Floats
+    heights: Floats
+    missing: Floats
+
+    @classmethod
+    def of(cls, sieve: Sieve, places: Sequence[int]) -> Self:
+        """`places` are places in the sieve's order."""
+        at = sieve.knots.at[places]
+        field = np.array(sieve.order, dtype=np.int64)[places]
+        return cls(field, at[:, 0], at[:, 1] - at[:, 0], sieve.heights[places], sieve.missing[places])
+
+
+@dataclass(frozen=True, eq=False)
+class Sifter:
+    """A sieve made ready for the columns of one set of records; `others` are places in its order not packed."""
+
+    sieve: Sieve
+    columns: Sequence[Column]
+    packed: Packed | None
+    curves: Curves
+    others: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sieve: Sieve, columns: Sequence[Column]) -> Self:
+        known = [can_be_packed(columns[field]) for field in sieve.order]
+        chosen, others = np.flatnonzero(known).tolist(), np.flatnonzero(np.logical_not(known)).tolist()
+        ready = [columns[sieve.order[place]] for place in chosen]
+        prepared = [column for column in ready if isinstance(column, Prepared)]
+        packed = pack(prepared, len(prepared[0])) if prepared else None
+        return cls(sieve, columns, packed, Curves.of(sieve, chosen), tuple(others))
+
+    def passed(self, left: Rows, right: Rows, need: float) -> tuple[Integers, Features, Floats]:
+        """The places of the pairs whose log-odds are at least `need`, their distances and these log-odds."""
+        best = np.maximum(self.sieve.heights.max(axis=1), self.sieve.missing)
+        unseen = float(best[list(self.others)].sum())
+        if self.packed is None:
+            places, score = np.arange(len(left)), np.full(len(left), self.sieve.bias)
+            features = np.empty((len(left), len(self.columns)), dtype=np.float32)
+        else:
+            floor = need - unseen - self.sieve.bias - SLACK
+            places, features, score = sift(left, right, self.packed, self.curves, floor, len(self.columns))
+            score += self.sieve.bias
+        for place in self.others:
+            field = self.sieve.order[place]
+            features[:, field] = self.columns[field].pairs(left[places], right[places], 1)
+            score = score + self.sieve.height(place, features[:, field])
+            unseen -= best[place]
+            enough = score >= need - unseen - SLACK
+            places, features, score = places[enough], features[enough], score[enough]
+        # Summed up in one way, whatever was packed, so that every machine has the same to the last bit.
+        log_odds = self.sieve.log_odds(features)
+        enough = log_odds >= need
+        return places[enough], features[enough], log_odds[enough]
+
+
+@kernel
+def height(low: float, width: float, heights: Floats, c: int, value: float) -> float:
+    """What a distance by comparison c adds to the log-odds."""
+    n_pieces = heights.shape[1] - 1
+    position = min(max((value - low) / width, 0.0), float(n_pieces))
+    piece = min(int(position), n_pieces - 1)
+    start = heights[c, piece]
+    return start + (heights[c, piece + 1] - start) * (position - piece)
+
+
+@kernel
+def sift(
+    left: Rows, right: Rows, packed: Packed, curves: Curves, floor: float, n_fields: int
+) -> tuple[Integers, Features, Floats]:
+    """Places, distances (packed columns only) and sums of the pairs whose sum reaches the floor, in order."""
+    # Taken apart once: a loop over the arrays of a tuple would count who holds them at every step.
+    measure, source, cells, letters, n_letters, first, numbers = packed
+    field, low, width, heights, missing = curves
+    n_packed = len(source)
+    nearest = np.empty(n_packed)
+    for c in range(n_packed):
+        nearest[c] = height(low[c], width[c], heights, c, 0.0)
+    values = np.empty(n_packed, np.float32)
+    masks = np.zeros((len(first), n_letters), np.uint64)
+    holds = np.full(len(first), -1)
+    places, sums = np.empty(ROOM, np.int64), np.empty(ROOM)
+    features = np.empty((ROOM, n_fields), np.float32)
+    n_found = 0
+    for p in range(len(left)):
+        one, other = left[p], right[p]
+        total = 0.0
+        for c in range(n_packed):
+            s = source[c]
+            total += missing[c] if cells[one, s] < 0 or cells[other, s] < 0 else nearest[c]
+        c = 0
+        while total >= floor and c < n_packed:
+            s = source[c]
+            a, b = cells[one, s], cells[other, s]
+            if a < 0 or b < 0:
+                values[c] = np.nan
+            elif a == b:
+                values[c] = 0.0
+            else:
+                if measure[c] == NUMBER:
+                    values[c] = min(abs(numbers[first[s] + a] - numbers[first[s] + b]), FARTHEST)
+                elif measure[c] == EXACT:
+                    values[c] = 1.0
+                else:
+                    values[c] = text_distance(measure[c], s, one, other, cells, letters, masks, holds)
+                total += height(low[c], width[c], heights, c, values[c]) - nearest[c]
+            c += 1
+        if total < floor:
+            continue
+        if n_found == len(places):
+            places, sums = np.append(places, np.empty_like(places)), np.append(sums, np.empty_like(sums))
+            features = np.concatenate((features, np.empty_like(features)))
+        places[n_found], sums[n_found] = p, total
+        for c in range(n_packed):
+            features[n_found, field[c]] = values[c]
+        n_found += 1
+    return places[:n_found].copy(), features[:n_found].copy(), sums[:n_found].copy()

@@ -1,0 +1,1 @@
+"""What only the reproduction of the paper needs: opponents, loaders, experiments. Only the command line imports it."""

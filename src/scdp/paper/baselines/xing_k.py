@@ -1,0 +1,155 @@
+"""XingK: a metric learned from similar and dissimilar pairs (Xing et al. 2003), then k-means that is TOLD k."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.compare.distances import Distances, PairLayout
+from scdp.errors import InputError
+from scdp.paper.baselines.metric_learning import learn_diagonal, learn_full, ridged
+from scdp.paper.baselines.oracle_k_means import OracleBaseline, k_means
+from scdp.paper.baselines.pairs import Compared, Integers, PairTable, Vectors, pair_features, sample_pairs
+from scdp.paper.baselines.progress import Steps
+from scdp.paper.baselines.surface import Labels
+from scdp.table.spec import Spec
+
+Floats = NDArray[np.float64]
+# The paper's four settings of C, as powers of |s|/|d|; zero is zero.
+SETTINGS = {"0": None, "1": 0, "|s|/|d|": 1, "(|s|/|d|)^2": 2}
+
+
+class XingK(OracleBaseline):
+    """ORACLE, twice: k comes from the gold labels, and so does C, the one of the paper's four with the best F.
+
+    A dissimilar pair weighs C times a similar one; `scdp.paper.baselines.metric_learning` says what is minimised.
+    `form` is "full" or "diagonal"; without it vectors get the full matrix and distances the diagonal one. With a single
+    `setting` ("0", "1", "|s|/|d|" or "(|s|/|d|)^2") and `n_clusters`, `predict` needs no gold labels.
+
+    `ridge` (`metric_learning.ridged`) keeps directions without variance from taking over; 3 was the best on held-out
+    training digits. At most `max_pairs` pairs of each kind are used; distances are brought to one unit first.
+
+    After `fit`: `metrics_` by setting, `pairs_used_` and `pairs_available_` (each similar, dissimilar); after
+    `predict`: `best_setting_`.
+    """
+
+    def __init__(
+        self,
+        form: str | None = None,
+        setting: str | None = None,
+        n_clusters: int | None = None,
+        spec: Spec | None = None,
+        ridge: float = 3.0,
+        max_pairs: int = 30_000,
+        n_starts: int = 10,
+        random_state: int = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.form = form
+        self.setting = setting
+        self.n_clusters = n_clusters
+        self.spec = spec
+        self.ridge = ridge
+        self.max_pairs = max_pairs
+        self.n_starts = n_starts
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+        if isinstance(items, Distances):
+            items = items.scaled()
+        self.scales_ = items.scales if isinstance(items, Distances) else None
+        settings = self._settings()
+        full = self._is_full(items)
+        table = PairTable.of(items.layout, labels)
+        similar, dissimilar = self._sampled(table)
+        n_similar, n_dissimilar = self.pairs_available_
+        steps = Steps("XingK", len(settings), self.verbose)
+        near = ridged(_moments(items, table, similar, full), self.ridge)
+        far = _differences(items, table, dissimilar, full)
+        self.metrics_: dict[str, Floats] = {}
+        for setting in settings:
+            power = SETTINGS[setting]
+            weight = 0.0 if power is None else (n_similar / n_dissimilar) ** power
+            learn = learn_full if full else learn_diagonal
+            self.metrics_[setting] = learn(near, far, weight * n_dissimilar / n_similar)
+            steps.done(f"C = {setting}")
+
+    def _settings(self) -> list[str]:
+        if self.setting is not None and self.setting not in SETTINGS:
+            raise InputError(f"XingK: setting {self.setting!r} is not one of {', '.join(SETTINGS)}")
+        return list(SETTINGS) if self.setting is None else [self.setting]
+
+    def _is_full(self, items: Compared) -> bool:
+        if self.form not in (None, "full", "diagonal"):
+            raise InputError(f"XingK: form {self.form!r} is neither 'full' nor 'diagonal'")
+        whole = isinstance(items, Vectors) and not np.isnan(items.values).any()
+        if self.form == "full" and not whole:
+            raise InputError("XingK: the full form needs vectors without missing values; use form='diagonal'")
+        return whole and self.form != "diagonal"
+
+    def _sampled(self, table: PairTable) -> tuple[Integers, Integers]:
+        n_similar = int(table.same.sum())
+        n_dissimilar = len(table.same) - n_similar
+        table.need_both_kinds("XingK")
+        rng = np.random.default_rng(self.random_state)
+        chosen = sample_pairs(np.arange(len(table.same)), table.same, self.max_pairs, self.max_pairs, rng)
+        similar, dissimilar = chosen[table.same[chosen]], chosen[~table.same[chosen]]
+        self.pairs_available_ = (n_similar, n_dissimilar)
+        self.pairs_used_ = (len(similar), len(dissimilar))
+        return similar, dissimilar
+
+    def _cluster_told(self, items: Compared, gold: Labels | None) -> Labels:
+        from scdp.metrics import f_score
+
+        if gold is None and len(self.metrics_) > 1:
+            raise InputError(
+                "XingK is an oracle: give predict(X, gold=...), or XingK(setting=..., n_clusters=...)"
+            )
+        if isinstance(items, Distances) and self.scales_ is not None:
+            items = items.rescaled(self.scales_)
+        told = self._told(items.layout, gold)
+        found = {name: self._cluster_by(items, metric, told) for name, metric in self.metrics_.items()}
+        self.best_setting_ = next(iter(found))
+        if gold is not None:
+            self.best_setting_ = max(
+                found, key=lambda name: f_score(_joint(items.layout, found[name]), _joint(items.layout, gold))
+            )
+        return found[self.best_setting_]
+
+    def _cluster_by(self, items: Compared, metric: Floats, told: list[int]) -> Labels:
+        if metric.ndim == 1:
+            return k_means(items, told, self.n_starts, self.random_state, metric)
+        assert isinstance(items, Vectors)
+        if np.isnan(items.values).any():
+            raise InputError(
+                "XingK learned a full matrix: X may not have missing values; use form='diagonal'"
+            )
+        values, vectors = np.linalg.eigh(metric)
+        turned = items.values @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        return k_means(Vectors(turned, items.layout), told, self.n_starts, self.random_state)
+
+
+def _joint(layout: PairLayout, labels: Labels) -> list[tuple[Any, Any]]:
+    return list(zip(layout.group.tolist(), labels.tolist(), strict=True))
+
+
+def _moments(items: Compared, table: PairTable, pairs: Integers, full: bool) -> Floats:
+    """The mean square of each feature over similar pairs, or their mean outer product."""
+    differences = _differences(items, table, pairs, full)
+    if full:
+        return np.asarray(differences.T @ differences / len(pairs))
+    return np.asarray(differences.mean(axis=0))
+
+
+def _differences(items: Compared, table: PairTable, pairs: Integers, full: bool) -> Floats:
+    """Differences of vectors (full), or squared features (diagonal) where a missing one is the mean of its kind."""
+    if full:
+        assert isinstance(items, Vectors)
+        return items.values[table.left[pairs]] - items.values[table.right[pairs]]
+    squares = pair_features(items)[pairs].astype(np.float64) ** 2
+    missing = np.isnan(squares)
+    counts = np.maximum((~missing).sum(axis=0), 1)
+    return np.where(missing, np.where(missing, 0.0, squares).sum(axis=0) / counts, squares)

@@ -1,0 +1,239 @@
+"""What a run has to say: rows of results enter, headings, tables with the paper's numbers and notes leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
+from scdp.paper.experiments.paper import (
+    CHAIN_HOURS,
+    CHAINS,
+    METRICS,
+    PUBLISHED,
+    SUMMARY_SYSTEMS,
+    SWEEPS,
+    contradicting_rows,
+    parent,
+)
+from scdp.paper.experiments.results import Row
+from scdp.paper.experiments.settings import Settings
+from scdp.paper.experiments.systems import SYSTEMS
+from scdp.paper.experiments.tasks import TASKS
+
+PAPER = (
+    "Daumé and Marcu, A Bayesian Model for Supervised Clustering with the Dirichlet Process Prior (JMLR 2005)"
+)
+NAMES = tuple(name.upper() for name in METRICS)
+NONE = "–"
+
+
+def opening(title: str, settings: Settings) -> list[Block]:
+    """The title and what was run."""
+    kind = "A quick run: fewer chains and sweeps than a full one" if settings.quick else "A full run"
+    efforts = {task: settings.effort(task) for task in PUBLISHED}
+    ours = ", ".join(
+        f"{TASKS[task].title.lower()} {chains} x {sweeps} ({CHAINS[task]} x {SWEEPS})"
+        for task, (chains, sweeps) in efforts.items()
+    )
+    return [
+        Heading(title, 1),
+        Paragraph(
+            f"{PAPER}, run again. {kind}; repeats: {settings.repeats}, seed: {settings.seed}. Chains and sweeps of "
+            f"the samplers, in brackets the paper's: {ours}. The first half of each chain is not kept."
+        ),
+    ]
+
+
+def reading() -> list[Block]:
+    """How to read the tables."""
+    return [
+        Paragraph(
+            "In every cell our number comes first and the paper's stands in brackets; after ± is the standard error "
+            "over repeats. Lower is better for CED and VI, higher for the others. Samplers are scored by the "
+            "partition of least expected variation of information; the mean over draws has a table of its own. "
+            "Only test items count."
+        ),
+        Paragraph(
+            "Three things to know about the paper's tables. Its CED of Fine is 0 on two sets and 1 on the two others, "
+            "and its NES of Coarse is 1 - CED; neither follows from its definitions. And in some rows the Rand index "
+            "does not follow from that row's P and R and the share of pairs that are together, which is Coarse's P: "
+            f"{_contradictions()}."
+        ),
+    ]
+
+
+def _contradictions() -> str:
+    found = (
+        f"{SYSTEMS[system].title} on {TASKS[task].title.lower()} ({score(printed)} printed, {score(implied)} implied)"
+        for task, system, printed, implied in contradicting_rows()
+    )
+    return ", ".join(found)
+
+
+def task_chapter(task: str, rows: Sequence[Row]) -> list[Block]:
+    """A task's data, its table, the table of draws and the notes on its rows."""
+    own = [row for row in rows if row["task"] == task]
+    if not own:
+        return []
+    first = own[0]
+    blocks: list[Block] = [
+        Heading(TASKS[task].title),
+        Paragraph(
+            f"Data: {first['data']}. {first['stands_in']} Test part: {number(first['items'])} items in "
+            f"{number(first['gold_clusters'])} clusters."
+        ),
+        score_table(own),
+    ]
+    if any(row["draws"] for row in own):
+        blocks += [
+            Heading("Mean over draws, with its spread over chains", 3),
+            draws_table(own),
+        ]
+    notes = tuple((row["title"], text) for row in own if (text := _note(row)))
+    if notes:
+        blocks += [Heading("Notes", 3), Table(("system", "note"), notes, words=(0, 1))]
+    return blocks
+
+
+def _note(row: Row) -> str:
+    oracle = f"Oracle: {row['oracle']}." if row["oracle"] else ""
+    return " ".join(filter(None, (oracle, row["note"])))
+
+
+def score_table(rows: Sequence[Row]) -> Table:
+    """Our metrics with the paper's in brackets, and what they cost."""
+    header = ("system", *NAMES, "clusters", "seconds", "chains", "sweeps")
+    return Table(header, tuple(_score_row(row) for row in rows))
+
+
+def _score_row(row: Row) -> tuple[str, ...]:
+    paper, error = row["paper"] or {}, row["standard_error"] or {}
+    cells = (beside(row["metrics"][name], paper.get(name), error.get(name)) for name in METRICS)
+    return (
+        titled(row),
+        *cells,
+        number(row["clusters"]),
+        seconds(row["seconds"]),
+        number(row["chains"]),
+        number(row["sweeps"]),
+    )
+
+
+def titled(row: Row) -> str:
+    return row["title"] + (" (oracle)" if row["oracle"] else "")
+
+
+def draws_table(rows: Sequence[Row]) -> Table:
+    """For samplers: the mean over draws, and the standard deviation over chains of the chains' means."""
+    sampled = [row for row in rows if row["draws"]]
+    return Table(("system", *NAMES, "clusters"), tuple(map(_draws_row, sampled)))
+
+
+def _draws_row(row: Row) -> tuple[str, ...]:
+    draws = row["draws"]
+    spread = draws["spread"] or {}
+    cells = (with_spread(draws["mean"][name], spread.get(name)) for name in METRICS)
+    clusters = f"{draws['clusters']:.1f}"
+    if draws["clusters_spread"] is not None:
+        clusters += f" ± {draws['clusters_spread']:.1f}"
+    return titled(row), *cells, clusters
+
+
+def summary_chapter(rows: Sequence[Row]) -> list[Block]:
+    """Table 5 of the paper: F of the learning systems, and of all others we ran."""
+    tasks = [task for task in TASKS if any(row["task"] == task for row in rows)]
+    found = {(row["task"], row["system"]): row for row in rows}
+    names = [name for name in SYSTEMS if any(row["system"] == name for row in rows)]
+    names.sort(key=lambda name: name not in SUMMARY_SYSTEMS)
+    lines = []
+    for name in names:
+        cells = [found.get((task, name)) for task in tasks]
+        lines.append((SYSTEMS[name].title, *(_f_cell(cell) for cell in cells)))
+    header = ("system", *(TASKS[task].title for task in tasks))
+    return [
+        Heading("Summary: F on all tasks (Table 5)"),
+        Table(header, tuple(lines)),
+    ]
+
+
+def _f_cell(row: Row | None) -> str:
+    if row is None:
+        return NONE
+    paper, error = row["paper"] or {}, row["standard_error"] or {}
+    return beside(row["metrics"]["f"], paper.get("f"), error.get("f"))
+
+
+def authors_chapter(rows: Sequence[Row]) -> list[Block]:
+    """The mean of F and VI over the three authors of the references, where all three were run."""
+    authors = [task for task in TASKS if parent(task) == "references"]
+    lines = []
+    for name, system in SYSTEMS.items():
+        own = [row for row in rows if row["system"] == name and row["task"] in authors]
+        if len(own) == len(authors):
+            mean = [sum(row["metrics"][metric] for row in own) / len(own) for metric in ("f", "vi", "nvi")]
+            paper = PUBLISHED["references"].get(name, {})
+            cells = (
+                beside(value, paper.get(key)) for key, value in zip(("f", "vi", "nvi"), mean, strict=True)
+            )
+            lines.append((system.title, *cells))
+    if not lines:
+        return []
+    return [
+        Heading("Reference matching: mean over the three authors"),
+        Table(("system", "F", "VI", "NVI"), tuple(lines)),
+    ]
+
+
+def failures_chapter(failures: Sequence[str]) -> list[Block]:
+    """What a reader would otherwise only notice by its absence."""
+    if not failures:
+        return []
+    return [Heading("Left out"), *(Paragraph(f"{failure}.") for failure in failures)]
+
+
+def speed_chapter(rows: Sequence[Row]) -> list[Block]:
+    """The time of ten thousand sweeps of one chain beside the paper's."""
+    lines = [_speed(row) for row in rows if row["sweep_seconds"]]
+    if not lines:
+        return []
+    return [
+        Heading("Speed: ten thousand sweeps of one chain"),
+        Paragraph(
+            "Time on the clock while as many chains as cores were running, without the first sweep of each, and "
+            "extrapolated from the sweeps that were run; whatever else the machine did is in it. The paper's "
+            "machines are twenty years older; its hours say what a run cost then."
+        ),
+        Table(("task", "system", "ours, seconds", "paper, hours", "ratio"), tuple(lines), words=(0, 1)),
+    ]
+
+
+def _speed(row: Row) -> tuple[str, ...]:
+    ours = row["sweep_seconds"] * SWEEPS
+    hours = CHAIN_HOURS[parent(row["task"])].get(row["system"])
+    theirs = (NONE, NONE) if hours is None else (f"{hours:.3g}", f"{hours * 3600 / ours:.0f} x")
+    return TASKS[row["task"]].title, row["title"], f"{ours:.0f}", *theirs
+
+
+def beside(ours: float, paper: float | None, error: float | None = None) -> str:
+    """Our number, its standard error if there is one, and the paper's in brackets."""
+    return f"{with_spread(ours, error)} ({NONE if paper is None else score(paper)})"
+
+
+def with_spread(value: float, spread: float | None) -> str:
+    return score(value) if spread is None else f"{score(value)} ± {score(spread)}"
+
+
+def score(value: float) -> str:
+    """Three digits, without the zero before the point, as the paper writes scores."""
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return NONE
+    return str(value) if isinstance(value, int) else f"{value:.1f}"
+
+
+def seconds(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"

@@ -1,0 +1,135 @@
+"""Where we agree and disagree with the paper: rows and remarks enter; a verdict for every row of its tables leaves.
+
+Numbers and verdicts are computed from the run. The reasons are written by people, in discussion.toml, each for one
+verdict: where a run gives another one, its reason is not shown.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from scdp.paper.experiments.chapters import NONE, score
+from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
+from scdp.paper.experiments.paper import PUBLISHED, SUMMARY_SYSTEMS
+from scdp.paper.experiments.results import Row
+from scdp.paper.experiments.systems import SYSTEMS
+from scdp.paper.experiments.tasks import TASKS
+
+# Two F scores this close are called the same: a convention, not a test.
+CLOSE = 0.05
+SAME, HIGHER, LOWER, NOT_RUN = "the same", "ours is higher", "ours is lower", "not run"
+HEADER = ("system", "our F", "paper's F", "difference", "our NVI", "paper's NVI", "verdict on F")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Why a row of the paper's tables came out as it did, for one verdict."""
+
+    verdict: str
+    why: str
+
+
+Remarks = Mapping[tuple[str, str], Remark]
+
+
+def written_remarks() -> Remarks:
+    """Those of discussion.toml, by task and system."""
+    text = files("scdp.paper.experiments").joinpath("discussion.toml").read_text(encoding="utf-8")
+    return {
+        (task, system): Remark(entry["verdict"], " ".join(entry["why"].split()))
+        for task, systems in tomllib.loads(text).items()
+        for system, entry in systems.items()
+    }
+
+
+def comparison_chapter(rows: Sequence[Row], remarks: Remarks | None = None) -> list[Block]:
+    """Row by row of the paper's Tables 1 to 4, and the order of Table 5."""
+    tasks = [task for task in PUBLISHED if any(row["task"] == task for row in rows)]
+    if not tasks:
+        return []
+    found = {(row["task"], row["system"]): row for row in rows}
+    blocks: list[Block] = [
+        Heading("Where we agree and disagree with the paper"),
+        Paragraph(
+            f"F scores within {CLOSE:.2f} of each other are called the same. NVI, which is 1 for the right clusters, "
+            "is beside them since F counts pairs and so hears mostly of large clusters. " + _tally(found)
+        ),
+    ]
+    for task in tasks:
+        title = f"{TASKS[task].title} (Table {list(PUBLISHED).index(task) + 1})"
+        blocks += [Heading(title, 3), *_order(task, found), _table(task, found, remarks)]
+    return blocks
+
+
+def verdict_on(ours: float, theirs: float) -> str:
+    if abs(ours - theirs) <= CLOSE:
+        return SAME
+    return HIGHER if ours > theirs else LOWER
+
+
+def _verdict(row: Row) -> str:
+    return verdict_on(row["metrics"]["f"], row["paper"]["f"])
+
+
+def _tally(found: Mapping[tuple[str, str], Row]) -> str:
+    published = [(task, system) for task, table in PUBLISHED.items() for system in table]
+    verdicts = [_verdict(found[key]) for key in published if key in found]
+    counts = ", ".join(f"in {verdicts.count(verdict)} {verdict}" for verdict in (SAME, HIGHER, LOWER))
+    return f"Of {len(verdicts)} rows that can be compared, F is {counts}.".replace("ours is ", "")
+
+
+def _order(task: str, found: Mapping[tuple[str, str], Row]) -> list[Block]:
+    """Table 5 as an order, where all of its systems were run."""
+    if not all((task, name) in found for name in SUMMARY_SYSTEMS):
+        return []
+    ours = {name: float(found[task, name]["metrics"]["f"]) for name in SUMMARY_SYSTEMS}
+    theirs = {name: PUBLISHED[task][name]["f"] for name in SUMMARY_SYSTEMS}
+    return [
+        Paragraph(f"Order by F (Table 5). The paper: {_ranked(theirs)}. Here: {_ranked(ours)}."),
+    ]
+
+
+def _ranked(scores: Mapping[str, float]) -> str:
+    names = sorted(scores, key=lambda name: -scores[name])
+    return ", ".join(f"{SYSTEMS[name].title} {score(scores[name])}" for name in names)
+
+
+def _table(task: str, found: Mapping[tuple[str, str], Row], remarks: Remarks | None) -> Table:
+    lines = []
+    for system in PUBLISHED[task]:
+        row = found.get((task, system))
+        cells = _not_run(task, system) if row is None else _compared(row)
+        if remarks is not None:
+            cells = (*cells, _why(remarks.get((task, system)), cells[-1]))
+        lines.append(cells)
+    last = len(HEADER)
+    if remarks is None:
+        return Table(HEADER, tuple(lines), words=(0, last - 1))
+    return Table((*HEADER, "what we think is behind it"), tuple(lines), words=(0, last - 1, last))
+
+
+def _why(remark: Remark | None, verdict: str) -> str:
+    if remark is None or verdict == NOT_RUN:
+        return ""
+    return remark.why if remark.verdict == verdict else "Not explained: an earlier run gave another verdict."
+
+
+def _not_run(task: str, system: str) -> tuple[str, ...]:
+    paper = PUBLISHED[task][system]
+    return SYSTEMS[system].title, NONE, score(paper["f"]), NONE, NONE, score(paper["nvi"]), NOT_RUN
+
+
+def _compared(row: Row) -> tuple[str, ...]:
+    ours, paper = row["metrics"], row["paper"]
+    return (
+        row["title"],
+        score(ours["f"]),
+        score(paper["f"]),
+        f"{ours['f'] - paper['f']:+.3f}",
+        score(ours["nvi"]),
+        score(paper["nvi"]),
+        _verdict(row),
+    )

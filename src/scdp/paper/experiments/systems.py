@@ -1,0 +1,89 @@
+"""The systems of the experiments: a frozen table from name to title, runner, and the tasks it applies to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from scdp.errors import InputError
+from scdp.paper.experiments.paper import parent
+from scdp.paper.experiments.protocol import Effort, Outcome, Runner, predicting, sampling, seating
+from scdp.paper.experiments.tasks import Problem
+
+TEXT = ("identity", "coreference", "references")
+EVERY = ("digits", *TEXT)
+NUMBER = "it is told the number of test clusters"
+
+
+@dataclass(frozen=True)
+class System:
+    """`tasks` are the paper's tasks it applies to, `cost` its rough share of a run's time for the time left.
+
+    An `oracle` is told something of the test clusters, and can only bound what the method does in practice.
+    """
+
+    name: str
+    title: str
+    run: Runner
+    tasks: tuple[str, ...] = EVERY
+    oracle: str = ""
+    note: str = ""
+    samples: bool = False
+    cost: float = 1.0
+
+    def applies_to(self, task: str) -> bool:
+        return parent(task) in self.tasks
+
+
+_ON_POINTS, _ON_DISTANCES = sampling("scdp3"), sampling("scdp3", conditioning="mean")
+
+
+def _scdp3(problem: Problem, effort: Effort) -> Outcome:
+    """The reading that is best on training data: on distances, the sum over pairs joins everything (docs/scdp3.md)."""
+    if problem.spec is None:
+        return _ON_POINTS(problem, effort)
+    outcome = _ON_DISTANCES(problem, effort)
+    return replace(outcome, note=f"Separation averaged over pairs of clusters. {outcome.note}".strip())
+
+
+_TABLE = (
+    System("coarse", "Coarse", predicting("Coarse", across_documents=True), cost=0.1),
+    System("fine", "Fine", predicting("Fine"), cost=0.1),
+    System("namematch", "NameMatch", predicting("NameMatch"), ("identity",), cost=0.1),
+    System("samehead", "SameHead", predicting("SameHead"), ("coreference",), cost=0.1),
+    System("kmeans", "K-Means", predicting("OracleKMeans", told=True), oracle=NUMBER, cost=3),
+    System("cdp", "CDP", sampling("cdp", learns=False), EVERY, samples=True, cost=5),
+    System("binary", "Binary", predicting("Binary", n_pairs=500), cost=30),
+    System(
+        "xingk",
+        "Xing-K",
+        predicting("XingK", told=True, max_pairs=5000),
+        oracle=f"{NUMBER}, and which C is best",
+        cost=10,
+    ),
+    System("scdp1", "SCDP-1", sampling("scdp1"), EVERY, samples=True, cost=15),
+    System("scdp2", "SCDP-2", sampling("scdp2"), EVERY, samples=True, cost=15),
+    System("scdp3", "SCDP-3", _scdp3, samples=True, cost=40),
+    System("dpmixture", "DP mixture", predicting("DPMixture"), ("digits",), cost=5),
+    System("graphpartition", "Graph partition", predicting("GraphPartition", updates=(100, 300)), cost=20),
+    System("clustersvm", "Cluster SVM", predicting("ClusterSVM", n_updates=200), cost=20),
+    System("modernbinary", "Modern binary", predicting("ModernBinary", max_pairs=20_000), cost=50),
+    System("flagship", "Flagship", seating(), samples=True, cost=30),
+)
+SYSTEMS: MappingProxyType[str, System] = MappingProxyType({system.name: system for system in _TABLE})
+
+
+def chosen_systems(names: str | None) -> list[System]:
+    """The systems of a list with commas, in the table's order (all without one); "SCDP-1" is scdp1 too."""
+    if names is None:
+        return list(SYSTEMS.values())
+    wanted = [_plain(name) for name in names.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in SYSTEMS]
+    if unknown or not wanted:
+        what = f"there is no system {unknown[0]!r}" if unknown else "--systems names no system"
+        raise InputError(f"{what}; there are: {', '.join(SYSTEMS)}")
+    return [system for name, system in SYSTEMS.items() if name in wanted]
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "").replace("_", "").replace(" ", "")

@@ -1,0 +1,99 @@
+"""Spec: which columns say what, and which comparisons are made between records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scdp.compare import Comparison
+from scdp.errors import InputError
+from scdp.table.propose import proposed_comparisons
+from scdp.table.records import Records, unique_ids
+
+MOST_PROPOSED = 200
+
+
+@dataclass(frozen=True, init=False)
+class Spec:
+    """`entity` is the column of known clusters, `id` that of record names, `group` that of documents.
+
+    Without fields, `fit` proposes them from the columns.
+    """
+
+    entity: str
+    fields: tuple[Comparison, ...] = ()
+    id: str | None = None
+    group: str | None = None
+
+    def __init__(
+        self,
+        entity: str,
+        fields: Iterable[Comparison] = (),
+        id: str | None = None,
+        group: str | None = None,
+    ) -> None:
+        for name, value in {"entity": entity, "fields": tuple(fields), "id": id, "group": group}.items():
+            object.__setattr__(self, name, value)
+        self._check_fields()
+
+    def _check_fields(self) -> None:
+        seen: set[str] = set()
+        for position, comparison in enumerate(self.fields):
+            if not isinstance(comparison, Comparison):
+                raise InputError(
+                    f"spec: field {position + 1} is {comparison!r}, not a comparison (compare.edit, ...)"
+                )
+            if comparison.name in seen:
+                raise InputError(f"spec: two fields are named {comparison.name!r}; give one of them a name=")
+            seen.add(comparison.name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields, in order: the features of the distances."""
+        return tuple(comparison.name for comparison in self.fields)
+
+    @property
+    def needs_fit(self) -> bool:
+        """Whether fields are still to be proposed, or a scale to be learned."""
+        return not self.fields or any(comparison.needs_fit for comparison in self.fields)
+
+    def fit(self, records: Records) -> Spec:
+        """This spec with what training records teach: fields if it has none, and the scales of numbers.
+
+        Records whose column of ids holds the same one twice are refused.
+        """
+        if self.id is not None and self.id in records.columns:
+            unique_ids(records, self.id)
+        fields = self.fields or propose(records, self.entity, self.id, self.group).fields
+        return replace(self, fields=tuple(comparison.fit(records) for comparison in fields))
+
+    def to_toml(self) -> str:
+        """The text of a file that `from_toml` reads back to an equal spec; cleaning is always written out."""
+        from scdp.table.spec_files import write_spec
+
+        return write_spec(self)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Spec:
+        """Read a spec; a mistake in the file is one sentence with the file and the line."""
+        from scdp.table.spec_files import read_spec
+
+        return read_spec(path)
+
+
+def propose(records: Records, entity: str, id: str | None = None, group: str | None = None) -> Spec:
+    """A spec with comparisons chosen by what the columns hold: their types, missing and distinct values."""
+    for column in filter(None, (entity, id, group)):
+        records[column]
+    used = {name for name in (entity, id, group) if name is not None}
+    others = [name for name in records.names if name not in used]
+    if len(others) > MOST_PROPOSED:
+        raise InputError(
+            f"{records.source}: has {len(others):,} columns to compare, and comparisons are proposed for at most "
+            f"{MOST_PROPOSED}; name the fields in a spec"
+        )
+    fields = proposed_comparisons(records, others)
+    if not fields:
+        raise InputError(f"{records.source}: no column is left to compare; name the fields in the spec")
+    return Spec(entity, fields, id, group)

@@ -1,0 +1,174 @@
+"""Spec files: TOML text to Spec, or to one sentence with the file and line at fault; and back."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scdp.compare import Comparison, ComparisonError, make_comparison
+from scdp.errors import InputError
+from scdp.io.untrusted import read_bytes
+from scdp.table.spec import Spec
+
+SPEC_KEYS = ("entity", "id", "group", "field")
+LARGEST_FILE = 1 << 20
+MOST_FIELDS = 500
+# The reader of TOML takes time in the square of the parts of a dotted key.
+MOST_DOTS = 100
+FIELD_KEYS = ("kind", "column", "of", "clean", "scale", "separator", "threshold", "name")
+
+
+def read_spec(path: str | Path) -> Spec:
+    """The spec in a TOML file."""
+    try:
+        text = read_bytes(Path(path), LARGEST_FILE).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text at byte {error.start}; save it as UTF-8") from error
+    return read_spec_text(text, str(path))
+
+
+def read_spec_text(text: str, source: str) -> Spec:
+    """The spec in a TOML text; `source` is named in error messages."""
+    return _SpecFile(text, source).read()
+
+
+def write_spec(spec: Spec) -> str:
+    """The TOML text of a spec."""
+    tops = {"entity": spec.entity, "id": spec.id, "group": spec.group}
+    blocks = ["".join(f"{key} = {_toml(value)}\n" for key, value in tops.items() if value is not None)]
+    for comparison in spec.fields:
+        settings = _field_settings(comparison).items()
+        blocks.append("[[field]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in settings))
+    return "\n".join(blocks)
+
+
+class _SpecFile:
+    """One TOML text being read; knows on which line a setting stands."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.lines, self.source = text.splitlines(), source
+        crowded = next((n for n, line in enumerate(self.lines, start=1) if line.count(".") > MOST_DOTS), None)
+        if crowded is not None:
+            raise InputError(f"{source}, line {crowded}: has more than {MOST_DOTS} dots; no spec needs them")
+        try:
+            self.content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+            line = int(found.group(1)) if found else len(self.lines)
+            reason = str(error).split(" (at ")[0]
+            raise InputError(f"{source}, line {line}: not valid TOML ({reason})") from error
+        except (ValueError, RecursionError) as error:
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise InputError(f"{source}: not valid TOML ({reason}); mend that place") from error
+
+    def read(self) -> Spec:
+        self._check_keys(self.content, SPEC_KEYS, None)
+        for key in SPEC_KEYS[:3]:
+            if key in self.content and not (isinstance(self.content[key], str) and self.content[key]):
+                raise self._error(f"{key} must be the name of a column", key, None)
+        if "entity" not in self.content:
+            raise InputError(
+                f'{self.source}, line 1: no entity; add  entity = "the column of known clusters"'
+            )
+        fields = [self._field(table, index) for index, table in enumerate(self._tables())]
+        self._check_names(fields)
+        return Spec(self.content["entity"], fields, self.content.get("id"), self.content.get("group"))
+
+    def _tables(self) -> list[dict[str, Any]]:
+        tables = self.content.get("field", [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._error("field must be a list of tables, each under [[field]]", "field", None)
+        if len(tables) > MOST_FIELDS:
+            raise InputError(
+                f"{self.source}: has {len(tables):,} fields, more than {MOST_FIELDS}; leave some out"
+            )
+        return tables
+
+    def _field(self, table: dict[str, Any], index: int) -> Comparison:
+        self._check_keys(table, FIELD_KEYS, index)
+        for key in ("kind", "column"):
+            if key not in table:
+                raise self._error(f"this field has no {key}", "", index)
+        self._check_types(table, index)
+        settings = dict(table)
+        kind, columns = settings.pop("kind"), settings.pop("column")
+        try:
+            return make_comparison(kind, columns, **settings)
+        except ComparisonError as error:
+            raise self._error(str(error), error.key, index) from error
+
+    def _check_keys(self, table: dict[str, Any], known: Sequence[str], index: int | None) -> None:
+        for key in table:
+            if key not in known:
+                raise self._error(f"unknown key {key!r}; known are {', '.join(known)}", key, index)
+
+    def _check_types(self, table: dict[str, Any], index: int) -> None:
+        for key, value in table.items():
+            if key in ("scale", "threshold"):
+                wrong = isinstance(value, bool) or not isinstance(value, int | float)
+                wanted = "a number"
+            elif key in ("column", "clean"):
+                texts = value if isinstance(value, list) else [value]
+                wrong = not all(isinstance(text, str) for text in texts) or (
+                    key == "clean" and value != texts
+                )
+                wanted = "a list of steps" if key == "clean" else "a name or a list of names"
+            else:
+                wrong, wanted = not isinstance(value, str), "a text in quotes"
+            if wrong:
+                raise self._error(f"{key} must be {wanted}, not {value!r}", key, index)
+
+    def _check_names(self, fields: list[Comparison]) -> None:
+        first: dict[str, int] = {}
+        for index, comparison in enumerate(fields):
+            earlier = first.setdefault(comparison.name, index)
+            if earlier != index:
+                place = self._line("", earlier)
+                raise self._error(
+                    f"a field named {comparison.name!r} is already on line {place}; add a name", "", index
+                )
+
+    def _error(self, message: str, key: str, index: int | None) -> InputError:
+        return InputError(f"{self.source}, line {self._line(key, index)}: {message}")
+
+    def _line(self, key: str, index: int | None) -> int:
+        """The line of a key in the index-th [[field]] or at the top, else where that table starts."""
+        table, table_line = -1, 1
+        for number, line in enumerate(self.lines, start=1):
+            if re.match(r"\s*\[\[\s*\"?field", line):
+                table += 1
+                table_line = number if table == index else table_line
+            here = table == (-1 if index is None else index)
+            if here and key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+                return number
+        if index is None and key:
+            return next((n for n, line in enumerate(self.lines, start=1) if key in line), table_line)
+        return table_line
+
+
+def _field_settings(comparison: Comparison) -> dict[str, Any]:
+    columns = comparison.columns
+    settings: dict[str, Any] = {
+        "kind": comparison.kind,
+        "column": columns[0] if len(columns) == 1 else list(columns),
+        "of": comparison.of,
+        "clean": list(comparison.clean),
+        "scale": comparison.scale,
+        "separator": comparison.separator,
+        "threshold": comparison.threshold,
+    }
+    automatic = make_comparison(comparison.kind, columns, comparison.of).name
+    settings["name"] = None if comparison.name == automatic else comparison.name
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _toml(value: str | float | list[str]) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if not isinstance(value, str):
+        return repr(float(value))
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda c: f"\\u{ord(c.group()):04X}", escaped) + '"'
