@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from posterior.test_posterior_estimate import plain_losses
 from scdp.errors import InputError
 from scdp.posterior import Posterior, canonical_labels
-from test_posterior_estimate import plain_losses
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from scdp.compare import kinds
 from scdp.table.spec import Spec
 
-TEXT = (Path(__file__).parent.parent / "docs" / "comparisons.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "comparisons.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))

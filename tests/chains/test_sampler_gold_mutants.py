@@ -13,7 +13,7 @@ import pytest
 
 import gold_checks
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from benchmarks import mutants  # noqa: E402
 

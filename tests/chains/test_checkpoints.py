@@ -279,8 +279,8 @@ def test_a_full_disk_while_running_is_told_and_loses_nothing(tmp_path):
     # kernels that two processes compile can differ in the last digit.
     script = f"""
 import resource, sys, warnings
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_checkpoints import *
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from chains.test_checkpoints import *
 whole = model().fit(points(), KNOWN)
 killed(pytest.MonkeyPatch(), Path(sys.argv[1]))
 print(checkpoint_files.read(newest(Path(sys.argv[1])))[0]["sweeps"])

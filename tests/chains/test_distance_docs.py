@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-PAGE = Path(__file__).parent.parent / "docs" / "distances.md"
+PAGE = Path(__file__).parents[2] / "docs" / "distances.md"
 
 
 def test_example_runs(capsys):

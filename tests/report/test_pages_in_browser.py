@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from browser import LAPTOP, MISSING, PHONE, open_browser
+from paper.test_experiments import part
+from paper.test_experiments_page import IMAGES, TYPES
 from report_cases import made_result
 from scdp.cli import demo_command, main
 from scdp.paper.experiments.curves import fit_priors
@@ -19,8 +21,6 @@ from scdp.paper.experiments.settings import Settings
 from scdp.paper.experiments.systems import SYSTEMS
 from scdp.paper.experiments.tasks import TASKS
 from scdp.report.result_page import write_report
-from test_experiments import part
-from test_experiments_page import IMAGES, TYPES
 
 # The smallest letters of a picture that can be read on a phone, in CSS pixels.
 LEGIBLE = 8.5

@@ -5,6 +5,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from paper.test_experiments import part
 from scdp.cli import main
 from scdp.errors import InputError, MissingExtraError
 from scdp.paper.experiments import curves, figures, origin, page, pictures
@@ -12,7 +13,6 @@ from scdp.paper.experiments.output import write_results
 from scdp.paper.experiments.parts import Parts
 from scdp.paper.experiments.settings import Settings
 from scdp.paper.experiments.tasks import TASKS
-from test_experiments import part
 
 PNG = b"\x89PNG"
 SETTINGS = Settings(quick=True)

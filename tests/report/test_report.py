@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cli.test_demo import Checker
 from report_cases import made_calibration, made_learned, made_result, two_records
 from scdp.errors import InputError
 from scdp.estimators.result import UncertainPair
@@ -17,7 +18,6 @@ from scdp.report.charts import calibration_plot, histogram, in_short, size_bars,
 from scdp.report.judgement import judge_calibration
 from scdp.report.result_page import report_html, write_report
 from scdp.report.text import isolated, marked, shown, spelled
-from test_demo import Checker
 
 # Each of them turns text around, hides it, or cannot be written to a file at all.
 UNSEEN = [
