@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale gold mutants crash alarms fuzz results clean
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz results clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -45,6 +45,9 @@ bench: .venv/dev.stamp
 
 bench-scale: .venv/bench.stamp
 	@$(BIN)/python -m benchmarks.scale --out docs/scale_table.md
+
+digests: .venv/dev.stamp
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m digests.record $(SECTIONS)
 
 gold: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.gold

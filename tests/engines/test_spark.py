@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from digests.adapter import run_on_spark
+from digests.cases import many_people
+from digests.record import digest, read_digests
 from scdp import SCDP, compare
 from scdp.blocking import (
     Blocking,
@@ -93,6 +96,7 @@ def test_spark_gives_what_one_machine_gives(spark_or_skip: Any, subtests: pytest
         check_errors,
         check_20_000_records,
         check_clusters_of_20_000_records,
+        check_digest,
     ):
         with subtests.test(check.__name__):
             check(spark_or_skip)
@@ -250,6 +254,10 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
         np.testing.assert_array_equal(one.labels, other.labels)
         np.testing.assert_array_equal(one.probabilities, other.probabilities)
         assert one.uncertain == other.uncertain
+
+
+def check_digest(spark: Any) -> None:
+    assert digest(run_on_spark(*many_people(), spark)) == read_digests()["resolver"]["records candidates"]
 
 
 def people_model(made: Labelled) -> SCDP:
