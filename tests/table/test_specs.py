@@ -45,6 +45,7 @@ def test_every_setting_round_trips(tmp_path):
         compare.edit(["a", nasty], of="first_of_list", separator=nasty, name="mine"),
         compare.absolute("n", scale=1 / 3),
         compare.shared_coauthors("s", threshold=0.25, separator="|"),
+        compare.date("d", order="mdy", missing=("N/A", nasty)),
         *(compare.make_comparison(kind, "x") for kind in kinds.BUILT_IN),
     ]
     spec = Spec(nasty, fields, id="i", group="g")
@@ -97,6 +98,9 @@ scale = 3
         ("scale = 3", "scales = 3", r"spec.toml, line 12: unknown key 'scales'; known are kind, column, of"),
         ("scale = 3", "threshold = 3", r"line 12: absolute has no option 'threshold' \(its options: scale"),
         ("scale = 3", 'clean = ["upper"]', r"spec.toml, line 12: there is no cleaning step 'upper'"),
+        ("scale = 3", 'missing = "-"', r"spec.toml, line 12: missing must be a list of texts"),
+        ("scale = 3", 'missing = [""]', r"spec.toml, line 12: missing must be a list of texts"),
+        ("scale = 3", 'order = "dmy"', r"line 12: absolute has no option 'order' \(its options: scale"),
         ("scale = 3", 'clean = "lower"', r"spec.toml, line 12: clean must be a list of steps"),
         ("scale = 3", 'of = "yaer"', r"line 12: there is no transform 'yaer'; did you mean 'year'"),
         ("scale = 3", 'name = "edit(name)"', r"line 9: a field named 'edit\(name\)' is already on line 5"),

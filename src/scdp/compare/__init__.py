@@ -1,7 +1,8 @@
 """Comparisons of records: each function describes one distance (large = different) on one or several columns.
 
 A missing or empty value gives NaN, never a large distance. Every function takes `of=` (a part of the cell:
-"first_of_list", "head", "abbreviation", "digits", "year"), `clean=` (steps, in order) and `name=`.
+"first_of_list", "head", "abbreviation", "digits", "year"), `clean=` (steps, in order), `missing=` (texts that stand for
+a missing cell, such as "N/A") and `name=`.
 """
 
 from __future__ import annotations
@@ -11,30 +12,54 @@ from typing import TypedDict, Unpack
 
 from scdp.compare.cleaning import STANDARD
 from scdp.compare.comparison import Comparison, ComparisonError, make_comparison
+from scdp.compare.content.nicknames import default_nicknames, use_nicknames
 from scdp.compare.kinds import known_kinds, register_kind
 from scdp.compare.prepared import LONGEST_CELL, Prepared
+from scdp.compare.rarity import Frequencies
 
 __all__ = [
     "Comparison",
     "ComparisonError",
+    "Frequencies",
     "LONGEST_CELL",
     "Prepared",
     "STANDARD",
     "absolute",
+    "acronym",
+    "address",
+    "category",
+    "code",
+    "codes_in_text",
+    "company",
+    "contained_tokens",
     "count_difference",
+    "date",
+    "default_nicknames",
     "edit",
     "edit_abbreviation",
     "edit_head",
+    "email",
     "exact",
+    "geo",
     "jaro_winkler",
     "known_kinds",
     "longest_common_subsequence",
     "longest_common_substring",
     "make_comparison",
+    "people_overlap",
+    "person_name",
+    "phone",
+    "qgram_tfidf",
     "rare_words",
     "register",
+    "relative",
+    "set_overlap",
     "shared_coauthors",
+    "soft_tokens",
+    "tfidf",
     "token_set",
+    "url",
+    "use_nicknames",
 ]
 
 Columns = str | Sequence[str]
@@ -47,6 +72,7 @@ class Common(TypedDict, total=False):
     clean: Sequence[str] | None
     name: str | None
     separator: str | None
+    missing: Sequence[str]
 
 
 def edit(column: Columns, **common: Unpack[Common]) -> Comparison:
@@ -113,6 +139,113 @@ def shared_coauthors(column: Columns, threshold: float = 0.1, **common: Unpack[C
     `separator` splits the list; without one it is read as a bibliography writes authors.
     """
     return make_comparison("shared_coauthors", column, threshold=threshold, **common)
+
+
+def person_name(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Words of a name matched with words: [0, 1].
+
+    Titles and particles are dropped, order does not count, letters of other alphabets are written in Latin ones. An
+    initial costs 0.1, a nickname 0.05, other words 2.5 times their Jaro-Winkler distance, at most 1; the sum is divided
+    by the fewer words, and 0.2 of the share of words that only one has is added. "Mr" and "Mrs" are at least 0.5 apart.
+    """
+    return make_comparison("person_name", column, **common)
+
+
+def company(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Words of a company's name matched with words, without legal forms: [0, 1]. An acronym is at most 0.2 away."""
+    return make_comparison("company", column, **common)
+
+
+def phone(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """0 where the shorter number ends the longer; 0.1 the last 7 digits, 0.2 one digit off, 0.8 the area: [0, 1]."""
+    return make_comparison("phone", column, **common)
+
+
+def email(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """0.8 x edits before "@" + 0.2 x edits in the domain; dots, plus-tags, capitals do not count: [0, 1]."""
+    return make_comparison("email", column, **common)
+
+
+def url(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Half by the edits in the host, half by those in the rest, without scheme, "www" and tracking: [0, 1]."""
+    return make_comparison("url", column, **common)
+
+
+def address(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Mean of the parts both have: words (0.5), house number (0.3), unit (0.1), postcode (0.1): [0, 1]."""
+    return make_comparison("address", column, **common)
+
+
+def code(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Codes without marks: 0.1 where one ends the other, 0.2 one edit, else 1 - half the same start: [0, 1]."""
+    return make_comparison("code", column, **common)
+
+
+def codes_in_text(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Codes inside long texts: up to 0.5 where one is shared, 0 if it is rare; 1 where rare ones differ: [0, 1].
+
+    Missing where a text has no code. How rare a code is, is counted over the records at hand.
+    """
+    return make_comparison("codes_in_text", column, **common)
+
+
+def relative(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """|difference| / the larger amount; currency signs and thousands are understood: [0, 1]."""
+    return make_comparison("relative", column, **common)
+
+
+def category(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """0 for the same category, else 1; yes and true, m and male are the same: {0, 1}."""
+    return make_comparison("category", column, **common)
+
+
+def tfidf(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """1 - cosine of the words, each weighed by log(1 + N / records that have it): [0, 1]."""
+    return make_comparison("tfidf", column, **common)
+
+
+def qgram_tfidf(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """1 - cosine of the runs of three letters, each weighed by log(1 + N / records that have it): [0, 1]."""
+    return make_comparison("qgram_tfidf", column, **common)
+
+
+def soft_tokens(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """1 - share of the words found in the other, near ones too, weighed by rarity; the mean of both ways: [0, 1]."""
+    return make_comparison("soft_tokens", column, **common)
+
+
+def contained_tokens(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """As `soft_tokens`, but by the text that has more of its words in the other: [0, 1]."""
+    return make_comparison("contained_tokens", column, **common)
+
+
+def set_overlap(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """1 - the mean of the shares of either list that the other has: [0, 1]. `separator` splits the list."""
+    return make_comparison("set_overlap", column, **common)
+
+
+def people_overlap(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """As `set_overlap` for lists of people, each by the first initial and the last name: [0, 1]."""
+    return make_comparison("people_overlap", column, **common)
+
+
+def acronym(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """0 for the same letters, 0.1 where one is the acronym of the other, 0.4 for the same acronym, else 1: [0, 1]."""
+    return make_comparison("acronym", column, **common)
+
+
+def date(column: Columns, order: str | None = None, **common: Unpack[Common]) -> Comparison:
+    """Levels: 0 the same, 0.1 day and month swapped, 0.15 as far as known, 0.2 one digit off, ...: [0, 1].
+
+    Then 0.3 within a month, 0.45 for one part off, 0.6 the same year, 0.8 the next, else 1. Formats may be mixed.
+    `order` ("dmy" or "mdy") is for numbers that leave it open; without it, `Spec.fit` learns it from those that do not.
+    """
+    return make_comparison("date", column, order=order, **common)
+
+
+def geo(columns: Columns, scale: float = 10.0, **common: Unpack[Common]) -> Comparison:
+    """km / (km + scale) between two places; columns of latitude and longitude, or one with both: [0, 1)."""
+    return make_comparison("geo", columns, scale=scale, **common)
 
 
 def register(name: str, function: Callable[[str, str], float]) -> Callable[..., Comparison]:

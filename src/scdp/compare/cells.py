@@ -32,8 +32,12 @@ def encode(values: Sequence[_Value]) -> tuple[Codes, list[_Value]]:
     return np.fromiter(map(places.__getitem__, values), np.int32, len(values)), distinct
 
 
-def distinct_texts(columns: Sequence[Column]) -> tuple[Codes, list[str]] | None:
-    """Distinct texts of cells, those of a row joined by a space ("" = missing); None if a cell has no text."""
+def distinct_texts(columns: Sequence[Column], missing: Sequence[str] = ()) -> tuple[Codes, list[str]] | None:
+    """Distinct texts of cells, those of a row joined by a space ("" = missing); None if a cell has no text.
+
+    Cells that say no more than one of `missing`, in capitals or not, are missing.
+    """
+    placeholders = set(map(placeholder_key, missing))
     parts = []
     for column in columns:
         cells = column.tolist()
@@ -43,8 +47,16 @@ def distinct_texts(columns: Sequence[Column]) -> tuple[Codes, list[str]] | None:
             if None in cells:
                 return None
         codes, texts = encode(cells)
-        parts.append((codes, [text or "" for text in texts]))
+        texts = [text or "" for text in texts]
+        if placeholders:
+            texts = ["" if placeholder_key(text) in placeholders else text for text in texts]
+        parts.append((codes, texts))
     return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def placeholder_key(text: str) -> str:
+    """Equal for texts that are the same placeholder."""
+    return text.strip().casefold()
 
 
 def _joined(parts: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, list[str]]:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scdp.compare.cells import distinct_texts
 from scdp.compare.cleaning import STANDARD, STEPS
+from scdp.compare.content.dates import ORDERS, learn_order
 from scdp.compare.kinds import Kind, known_kinds
-from scdp.compare.prepared import Prepared, encode_cells
+from scdp.compare.prepared import Prepared, encode_cells, row_of
+from scdp.compare.rarity import Frequencies
 from scdp.compare.transforms import TRANSFORMS
 from scdp.errors import InputError
 from scdp.table.records import Column, Records
 
-OPTIONS = ("scale", "separator", "threshold")
+OPTIONS = ("scale", "separator", "threshold", "order")
+# Options that `fit` learns where they are not given.
+LEARNED = ("scale", "order")
 
 # The scale of numbers is this percentile of the absolute differences between training records.
 SCALE_PERCENTILE = 95
@@ -37,7 +43,8 @@ class ComparisonError(InputError):
 class Comparison:
     """One distance (large = different) between records; make it with the functions of `scdp.compare`.
 
-    Several columns are joined by a space. `of` takes a part of the raw text, then come the `clean` steps.
+    Several columns are joined by a space. Cells that are one of `missing`, in capitals or not, have no value. `of`
+    takes a part of the raw text, then come the `clean` steps.
     """
 
     name: str
@@ -48,6 +55,8 @@ class Comparison:
     scale: float | None = None
     separator: str | None = None
     threshold: float | None = None
+    order: str | None = None
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_columns(self.columns)
@@ -73,6 +82,10 @@ class Comparison:
                 raise ComparisonError(f"{option} must be a positive number, not {value}", option)
         if self.separator == "":
             raise ComparisonError("separator must not be empty", "separator")
+        if self.order is not None:
+            _check_known(self.order, ORDERS, "order", "order")
+        if not all(isinstance(text, str) and text.strip() for text in self.missing):
+            raise ComparisonError(f"missing must be a list of texts, not {list(self.missing)!r}", "missing")
 
     @property
     def kind_details(self) -> Kind:
@@ -91,16 +104,25 @@ class Comparison:
 
     @property
     def needs_fit(self) -> bool:
-        """Whether a scale is still to be learned from training records."""
-        return "scale" in self.kind_details.options and self.scale is None
+        """Whether a scale, or the order of day and month, is still to be learned from training records."""
+        options = self.kind_details.options
+        return any(option in options and getattr(self, option) is None for option in LEARNED)
 
-    def prepare(self, records: Records) -> Prepared:
-        """The distinct values and each record's place among them; counts are over all these records."""
+    def prepare(self, records: Records, frequencies: Frequencies | None = None) -> Prepared:
+        """The distinct values and each record's place among them.
+
+        Parameters
+        ----------
+        records
+            What is to be compared.
+        frequencies
+            How many records have each value or token; without them, these records are counted.
+        """
         columns = [records[column] for column in self.columns]
-        return encode_cells(self, columns, lambda row: f"{records.source}, row {records.row_number(row)}")
+        return encode_cells(self, columns, partial(row_of, records), frequencies)
 
     def fit(self, records: Records) -> Comparison:
-        """This comparison with its scale learned; refuses a field in which no record has a value."""
+        """This comparison with its scale or order learned; refuses a field in which no record has a value."""
         prepared = self.prepare(records)
         if not prepared.vocabulary:
             wanted = {"number": "number", "names": "name"}.get(self.kind_details.value, "value")
@@ -109,7 +131,12 @@ class Comparison:
                 f"{records.source}: column {column!r} has no {wanted} in any of {len(records)} records; "
                 f"leave {self.name!r} out or choose another comparison"
             )
-        return replace(self, scale=learned_scale(prepared.numbers())) if self.needs_fit else self
+        if not self.needs_fit:
+            return self
+        if "order" in self.kind_details.options:
+            found = distinct_texts([records[column] for column in self.columns], self.missing)
+            return replace(self, order=learn_order(found[1] if found else []))
+        return replace(self, scale=learned_scale(prepared.numbers()))
 
     def block(
         self, values_a: Sequence[Any], values_b: Sequence[Any] | None = None, *, workers: int = -1
@@ -127,6 +154,29 @@ class Comparison:
         prepared = self._prepare_cells(values)
         return prepared.pairs(np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64), workers)
 
+    def in_words(self, distance: float, n_with_it: int | None = None) -> str:
+        """What a distance says of two cells, for people.
+
+        Parameters
+        ----------
+        distance
+            As this comparison gives it; NaN where a cell is missing.
+        n_with_it
+            How many records have the value that the two share, these two included.
+
+        Example
+        -------
+        >>> make_comparison("phone", "tel").in_words(0.0, 2)
+        'the same phone, which no other record has'
+        """
+        if np.isnan(distance):
+            return "missing"
+        phrase = self.kind_details.in_words(distance)
+        if distance > 0 or n_with_it is None:
+            return phrase
+        others = "no other record has" if n_with_it <= 2 else f"{n_with_it - 2:,} other records have"
+        return f"{phrase}, which {others}"
+
     def _prepare_cells(self, cells: Sequence[Any]) -> Prepared:
         column: Column = np.empty(len(cells), dtype=object)
         column[:] = list(cells)
@@ -139,17 +189,19 @@ def make_comparison(
     of: str | None = None,
     clean: Iterable[str] | None = None,
     name: str | None = None,
+    missing: Iterable[str] = (),
     **options: float | str | None,
 ) -> Comparison:
     """A comparison with its kind's defaults filled in and, unless named, a name such as "edit(title)"."""
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     _check_known(kind, known_kinds(), "comparison", "kind")
     details = known_kinds()[kind]
-    steps = tuple(clean) if clean is not None else () if details.value == "number" else STANDARD
+    standard = () if details.value in ("number", "parts") else STANDARD
+    steps = tuple(clean) if clean is not None else standard
     joined = " + ".join(map(str, names))
     title = name or f"{kind}({joined})" if of is None or name else f"{kind}({of}({joined}))"
     settings: dict[str, Any] = {**details.options, **{k: v for k, v in options.items() if v is not None}}
-    return Comparison(title, kind, names, of, steps, **settings)
+    return Comparison(title, kind, names, of, steps, missing=tuple(missing), **settings)
 
 
 def learned_scale(numbers: NDArray[np.float64]) -> float:

@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from scdp.compare.coauthors import SharedNamesScorer
+from scdp.compare.content.addresses import AddressScorer, address_tokens, parse_address
+from scdp.compare.content.amounts import (
+    PlaceScorer,
+    RelativeScorer,
+    parse_amount,
+    parse_category,
+    parse_place,
+)
+from scdp.compare.content.codes import (
+    CodeScorer,
+    CodesInTextScorer,
+    code_tokens,
+    parse_code,
+    parse_codes_in_text,
+)
+from scdp.compare.content.contacts import (
+    PhoneScorer,
+    TwoPartScorer,
+    email_tokens,
+    parse_email,
+    parse_phone,
+    parse_url,
+    phone_tokens,
+)
+from scdp.compare.content.dates import DateScorer, learn_order, parse_date
+from scdp.compare.content.names import parse_company, parse_person_name
+from scdp.compare.content.words import (
+    AcronymScorer,
+    PersonScorer,
+    SoftTokensScorer,
+    WordsScorer,
+    overlap_scorer,
+    parse_acronym,
+    parse_members,
+    parse_people,
+    qgrams,
+    tfidf_scorer,
+)
 from scdp.compare.scorers import (
     ExactScorer,
     FunctionScorer,
@@ -21,17 +59,22 @@ from scdp.errors import InputError
 
 if TYPE_CHECKING:
     from scdp.compare.comparison import Comparison
+    from scdp.compare.prepared import Prepared
 
-# What one cell becomes: a cleaned text, a number, how common the text is, or the names of a list.
-Value = Literal["text", "number", "share", "names"]
-MakeScorer = Callable[["Comparison", Sequence[Any]], Scorer]
+# What one cell becomes: a cleaned text, a number, how common the text is, the names of a list, or parts of its own.
+Value = Literal["text", "number", "share", "names", "parts"]
+MakeScorer = Callable[["Prepared"], Scorer]
+Parse = Callable[["Comparison", Sequence[str]], list[Any]]
 
 
 @dataclass(frozen=True)
 class Kind:
     """`part` is a transform the kind always applies; `options` are those it has, with their defaults.
 
-    With `of_all`, the distance of two records depends on the others at hand.
+    With `of_all`, the distance of two records depends on the others at hand. `parse` gives the parts of texts (None =
+    missing), `tokens` what of a value others may share; without it the value is shared as a whole. With `forms`, tokens
+    are several forms of the same, and the rarest one shared counts alone. `levels` are phrases for people, each with
+    the largest distance it is for.
     """
 
     value: Value
@@ -40,46 +83,255 @@ class Kind:
     part: str | None = None
     options: Mapping[str, float | str | None] = field(default_factory=dict)
     of_all: bool = False
+    parse: Parse | None = None
+    tokens: Callable[[Any], Iterable[Hashable]] | None = None
+    forms: bool = False
+    levels: tuple[tuple[float, str], ...] = ()
+
+    def in_words(self, distance: float) -> str:
+        """What a distance says of two values."""
+        return next((phrase for largest, phrase in self.levels if distance <= largest), "different")
 
 
 def _rapidfuzz(measure: str) -> MakeScorer:
-    def make(comparison: Comparison, vocabulary: Sequence[str]) -> Scorer:
+    def make(prepared: Prepared) -> Scorer:
         from rapidfuzz import distance
 
-        return RapidFuzzScorer(vocabulary, getattr(distance, measure).normalized_distance)
+        return RapidFuzzScorer(prepared.vocabulary, getattr(distance, measure).normalized_distance)
 
     return make
 
 
-def _scaled_numbers(comparison: Comparison, vocabulary: Sequence[float]) -> Scorer:
+def _scaled_numbers(prepared: Prepared) -> Scorer:
+    comparison = prepared.comparison
     if comparison.scale is None:
         raise InputError(
             f"comparison {comparison.name!r} has no scale yet: give scale=... or use spec.fit(records)"
         )
-    return NumberScorer(vocabulary, comparison.scale)
+    return NumberScorer(prepared.vocabulary, comparison.scale)
 
 
-def _shared_names(comparison: Comparison, vocabulary: Sequence[tuple[str, ...]]) -> Scorer:
-    assert comparison.threshold is not None, "the kind has a default threshold"
-    return SharedNamesScorer(vocabulary, comparison.threshold)
+def _shared_names(prepared: Prepared) -> Scorer:
+    threshold = prepared.comparison.threshold
+    assert threshold is not None, "the kind has a default threshold"
+    return SharedNamesScorer(prepared.vocabulary, threshold)
+
+
+def _places(prepared: Prepared) -> Scorer:
+    scale = prepared.comparison.scale
+    assert scale is not None, "the kind has a default scale"
+    return PlaceScorer(prepared.vocabulary, scale)
+
+
+def _each(parse: Callable[[str], Any]) -> Parse:
+    return lambda comparison, texts: list(map(parse, texts))
+
+
+def _each_list(parse: Callable[[str, str | None], Any]) -> Parse:
+    return lambda comparison, texts: [parse(text, comparison.separator) for text in texts]
+
+
+def _dates(comparison: Comparison, texts: Sequence[str]) -> list[Any]:
+    order = comparison.order or learn_order(texts)
+    return [parse_date(text, order) for text in texts]
+
+
+def _levels(what: str, *phrases: tuple[float, str]) -> tuple[tuple[float, str], ...]:
+    return ((0.0, f"the same {what}"), *phrases, (1.0, f"another {what}"))
 
 
 _EDIT = _rapidfuzz("Levenshtein")
+_WORDS = _levels(
+    "words", (0.2, "nearly the same words"), (0.5, "many words in common"), (0.99, "few words in common")
+)
 
 BUILT_IN: dict[str, Kind] = {
     "edit": Kind("text", _EDIT),
     "edit_head": Kind("text", _EDIT, part="head"),
     "edit_abbreviation": Kind("text", _EDIT, part="abbreviation"),
-    "longest_common_substring": Kind("text", lambda _, vocabulary: SubstringScorer(vocabulary)),
+    "longest_common_substring": Kind("text", lambda prepared: SubstringScorer(prepared.vocabulary)),
     "longest_common_subsequence": Kind("text", _rapidfuzz("LCSseq")),
     "jaro_winkler": Kind("text", _rapidfuzz("JaroWinkler")),
-    "token_set": Kind("text", lambda _, vocabulary: TokenSetScorer(vocabulary)),
-    "rare_words": Kind("text", lambda _, vocabulary: RareWordsScorer(vocabulary), of_all=True),
-    "exact": Kind("text", lambda _, vocabulary: ExactScorer(), range="{0, 1}"),
+    "token_set": Kind("text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split),
+    "rare_words": Kind(
+        "text", lambda prepared: RareWordsScorer(prepared.vocabulary), of_all=True, tokens=str.split
+    ),
+    "exact": Kind("text", lambda prepared: ExactScorer(), range="{0, 1}"),
     "absolute": Kind("number", _scaled_numbers, range="[0, inf), 1 = scale", options={"scale": None}),
-    "count_difference": Kind("share", lambda _, vocabulary: NumberScorer(vocabulary, 1.0), of_all=True),
+    "count_difference": Kind("share", lambda prepared: NumberScorer(prepared.vocabulary, 1.0), of_all=True),
     "shared_coauthors": Kind(
-        "names", _shared_names, range="(0, 1]", options={"separator": None, "threshold": 0.1}
+        "names", _shared_names, range="(0, 1]", options={"separator": None, "threshold": 0.1}, tokens=tuple
+    ),
+    "person_name": Kind(
+        "parts",
+        lambda prepared: PersonScorer(prepared.vocabulary),
+        parse=_each(parse_person_name),
+        tokens=lambda name: name.words,
+        levels=_levels(
+            "name",
+            (0.12, "names that agree, but for initials, nicknames or words left out"),
+            (0.35, "nearly the same name"),
+            (0.75, "names that agree in part"),
+        ),
+    ),
+    "company": Kind(
+        "parts",
+        lambda prepared: WordsScorer(prepared.vocabulary),
+        parse=_each(parse_company),
+        tokens=tuple,
+        levels=_levels("company", (0.25, "nearly the same company"), (0.75, "companies that agree in part")),
+    ),
+    "date": Kind(
+        "parts",
+        lambda prepared: DateScorer(prepared.vocabulary),
+        parse=_dates,
+        options={"order": None},
+        levels=_levels(
+            "date",
+            (0.1, "day and month swapped"),
+            (0.15, "dates that agree as far as they go"),
+            (0.2, "dates with one digit off"),
+            (0.3, "dates within a month"),
+            (0.45, "dates with one part off"),
+            (0.6, "the same year"),
+            (0.8, "neighbouring years"),
+        ),
+    ),
+    "phone": Kind(
+        "parts",
+        lambda prepared: PhoneScorer(prepared.vocabulary),
+        parse=_each(parse_phone),
+        tokens=phone_tokens,
+        levels=_levels(
+            "phone",
+            (0.1, "phones with the same last digits"),
+            (0.2, "phones with one digit off"),
+            (0.8, "phones of the same area"),
+        ),
+    ),
+    "email": Kind(
+        "parts",
+        lambda prepared: TwoPartScorer(prepared.vocabulary, main=0, weight=0.8),
+        parse=_each(parse_email),
+        tokens=email_tokens,
+        levels=_levels(
+            "email", (0.2, "nearly the same email, or the same at another domain"), (0.6, "similar emails")
+        ),
+    ),
+    "url": Kind(
+        "parts",
+        lambda prepared: TwoPartScorer(prepared.vocabulary, main=0, weight=0.5),
+        parse=_each(parse_url),
+        levels=_levels("page", (0.5, "pages of the same site"), (0.75, "similar sites")),
+    ),
+    "address": Kind(
+        "parts",
+        lambda prepared: AddressScorer(prepared.vocabulary),
+        parse=_each(parse_address),
+        tokens=address_tokens,
+        levels=_levels("address", (0.15, "nearly the same address"), (0.6, "addresses that agree in part")),
+    ),
+    "code": Kind(
+        "parts",
+        lambda prepared: CodeScorer(prepared.vocabulary),
+        parse=_each(parse_code),
+        tokens=code_tokens,
+        levels=_levels(
+            "code",
+            (0.1, "one code ends with the other"),
+            (0.2, "codes with one letter or digit off"),
+            (0.8, "codes with the same start"),
+        ),
+    ),
+    "codes_in_text": Kind(
+        "parts",
+        lambda prepared: CodesInTextScorer(prepared.tokens),
+        parse=_each(parse_codes_in_text),
+        tokens=tuple,
+        forms=True,
+        of_all=True,
+        levels=(
+            (0.2, "a rare code in common"),
+            (0.5, "a code in common that others have too, or a part of one"),
+            (0.8, "no code in common, but none is rare"),
+            (1.0, "codes that contradict each other"),
+        ),
+    ),
+    "relative": Kind(
+        "parts",
+        lambda prepared: RelativeScorer(prepared.vocabulary),
+        parse=_each(parse_amount),
+        levels=_levels("amount", (0.1, "amounts within a tenth"), (0.5, "amounts within a half")),
+    ),
+    "geo": Kind(
+        "parts",
+        _places,
+        range="[0, 1), 0.5 = scale",
+        parse=_each(parse_place),
+        options={"scale": 10.0},
+        levels=_levels("place", (0.1, "places next to each other"), (0.5, "places within the scale")),
+    ),
+    "category": Kind(
+        "parts",
+        lambda prepared: ExactScorer(),
+        range="{0, 1}",
+        parse=_each(parse_category),
+        levels=_levels("category"),
+    ),
+    "tfidf": Kind(
+        "text",
+        lambda prepared: tfidf_scorer(prepared.tokens),
+        tokens=str.split,
+        of_all=True,
+        levels=_WORDS,
+    ),
+    "qgram_tfidf": Kind(
+        "text",
+        lambda prepared: tfidf_scorer(prepared.tokens),
+        tokens=qgrams,
+        of_all=True,
+        levels=_levels("text", (0.2, "nearly the same text"), (0.6, "similar texts")),
+    ),
+    "soft_tokens": Kind(
+        "text",
+        lambda prepared: SoftTokensScorer(prepared.tokens, contained=False),
+        tokens=str.split,
+        of_all=True,
+        levels=_WORDS,
+    ),
+    "contained_tokens": Kind(
+        "text",
+        lambda prepared: SoftTokensScorer(prepared.tokens, contained=True),
+        tokens=str.split,
+        of_all=True,
+        levels=(
+            (0.05, "the words of one are in the other"),
+            (0.5, "most words of one are in the other"),
+            (0.99, "few words in common"),
+            (1.0, "no word in common"),
+        ),
+    ),
+    "set_overlap": Kind(
+        "parts",
+        lambda prepared: overlap_scorer(prepared.tokens),
+        parse=_each_list(parse_members),
+        tokens=tuple,
+        options={"separator": None},
+        levels=_levels("list", (0.5, "lists with much in common"), (0.99, "lists with little in common")),
+    ),
+    "people_overlap": Kind(
+        "parts",
+        lambda prepared: overlap_scorer(prepared.tokens),
+        parse=_each_list(parse_people),
+        tokens=tuple,
+        options={"separator": None},
+        levels=_levels("people", (0.5, "many people in common"), (0.99, "few people in common")),
+    ),
+    "acronym": Kind(
+        "parts",
+        lambda prepared: AcronymScorer(prepared.vocabulary),
+        parse=_each(parse_acronym),
+        levels=_levels("letters", (0.1, "one is the acronym of the other"), (0.4, "the same acronym")),
     ),
 }
 
@@ -98,7 +350,7 @@ def register_kind(name: str, function: Callable[[str, str], float]) -> None:
     if not name.isidentifier():
         raise InputError(f"comparison name {name!r} must be letters, digits and underscores")
 
-    def make(comparison: Comparison, vocabulary: Sequence[str]) -> Scorer:
-        return FunctionScorer(vocabulary, name, function)
+    def make(prepared: Prepared) -> Scorer:
+        return FunctionScorer(prepared.vocabulary, name, function)
 
     _registered[name] = Kind("text", make, range="as the function gives")

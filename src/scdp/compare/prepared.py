@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scdp.compare.cells import Codes, clean_all, distinct_texts, encode
 from scdp.compare.cells import cell_text as cell_text
 from scdp.compare.cleaning import clean
+from scdp.compare.rarity import Frequencies, Tokens
 from scdp.compare.scorers import Floats, Integers, Scorer
 from scdp.compare.transforms import TRANSFORMS, first_of_list, number, split_names
 from scdp.errors import InputError
@@ -34,18 +35,54 @@ _SPREAD = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Prepared:
-    """`codes[record]` (32 bits) is the place of the record's value in `vocabulary`, -1 where it is missing."""
+    """`codes[record]` (32 bits) is the place of the record's value in `vocabulary`, -1 where it is missing.
+
+    Without `supplied`, how rare values and tokens are is counted over these records.
+    """
 
     comparison: Comparison
     codes: NDArray[Any]
     vocabulary: list[Any]
+    supplied: Frequencies | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @cached_property
     def scorer(self) -> Scorer:
-        return self.comparison.kind_details.scorer(self.comparison, self.vocabulary)
+        return self.comparison.kind_details.scorer(self)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """What values share with others, and how many records have it."""
+        n_of_value = np.bincount(self.codes[self.codes != MISSING], minlength=len(self.vocabulary))
+        return Tokens.of(self.vocabulary, n_of_value, self.comparison.kind_details.tokens, self.supplied)
+
+    def shared_nats(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
+        """The information in what the records of each pair share: [0, inf), NaN where a value is missing.
+
+        A value or token that c of N records have carries log(N / c) nats. For kinds with tokens it is the sum over
+        those shared (the largest, where tokens are forms of the same), for others that of the value where both have
+        the same, else 0.
+
+        Parameters
+        ----------
+        left, right
+            Rows of the prepared records, one pair an entry.
+
+        Returns
+        -------
+        Nats (pairs,), float32.
+        """
+        out = np.full(len(left), np.nan, dtype=np.float32)
+        forms = self.comparison.kind_details.forms
+        for start in range(0, len(out), PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            a, b = self.codes[left[part]].astype(np.int64), self.codes[right[part]].astype(np.int64)
+            present = (a != MISSING) & (b != MISSING)
+            if present.any():
+                out[part][present] = self.tokens.shared_nats(a[present], b[present], forms)
+        return out
 
     def numbers(self) -> NDArray[np.float64]:
         """The numbers of the records that have one."""
@@ -103,51 +140,65 @@ def distinct(codes: NDArray[Any]) -> tuple[Integers, Integers]:
     return values, places
 
 
-def prepare_all(comparisons: Sequence[Comparison], records: Records) -> Iterator[Prepared]:
-    """What each comparison's `prepare` gives, in turn; values that several take from the cells are made once."""
+def prepare_all(
+    comparisons: Sequence[Comparison],
+    records: Records,
+    frequencies: Mapping[str, Frequencies] | None = None,
+) -> Iterator[Prepared]:
+    """What each comparison's `prepare` gives, in turn; values that several take from the cells are made once.
+
+    `frequencies` are those to use instead of the counts of these records, by the name of the comparison.
+    """
     kept: dict[Hashable, tuple[Codes, list[Any]]] = {}
     keys = [_value_key(comparison) for comparison in comparisons]
     for place, (key, comparison) in enumerate(zip(keys, comparisons, strict=True)):
         found = kept.pop(key, None)
         if found is None:
             columns = [records[column] for column in comparison.columns]
-            found = _encoded(comparison, columns, partial(_row_of, records))
+            found = _encoded(comparison, columns, partial(row_of, records))
         if key in keys[place + 1 :]:
             kept[key] = found
-        yield _prepared(comparison, *found)
+        yield _prepared(comparison, *found, (frequencies or {}).get(comparison.name))
 
 
-def _row_of(records: Records, row: int) -> str:
+def row_of(records: Records, row: int) -> str:
+    """A row by its place in its source, for messages."""
     return f"{records.source}, row {records.row_number(row)}"
 
 
 def _value_key(comparison: Comparison) -> Hashable:
     """Equal for comparisons that take the same values from records."""
     kind = comparison.kind_details
-    value = "text" if kind.value == "share" else kind.value
-    return comparison.columns, comparison.of, kind.part, comparison.clean, comparison.separator, value
+    value = {"share": "text", "parts": comparison.kind}.get(kind.value, kind.value)
+    settings = (comparison.clean, comparison.separator, comparison.missing, comparison.order)
+    return comparison.columns, comparison.of, kind.part, settings, value
 
 
 def encode_cells(
-    comparison: Comparison, columns: Sequence[Column], place_of: Callable[[int], str]
+    comparison: Comparison,
+    columns: Sequence[Column],
+    place_of: Callable[[int], str],
+    frequencies: Frequencies | None = None,
 ) -> Prepared:
     """Join, take the part asked for, clean; equal values share a place. Equal raw cells are handled once.
 
     `place_of` names a row to people, for messages.
     """
-    return _prepared(comparison, *_encoded(comparison, columns, place_of))
+    return _prepared(comparison, *_encoded(comparison, columns, place_of), frequencies)
 
 
-def _prepared(comparison: Comparison, codes: Codes, vocabulary: list[Any]) -> Prepared:
+def _prepared(
+    comparison: Comparison, codes: Codes, vocabulary: list[Any], frequencies: Frequencies | None = None
+) -> Prepared:
     if comparison.kind_details.value == "share":
         vocabulary = _shares(codes, len(vocabulary))
-    return Prepared(comparison, codes, vocabulary)
+    return Prepared(comparison, codes, vocabulary, frequencies)
 
 
 def _encoded(
     comparison: Comparison, columns: Sequence[Column], place_of: Callable[[int], str]
 ) -> tuple[Codes, list[Any]]:
-    found = distinct_texts(columns)
+    found = distinct_texts(columns, comparison.missing)
     if found is None or max(map(len, found[1]), default=0) > LONGEST_CELL:
         refuse_bad_cells(comparison, columns, place_of)
     assert found is not None, "cells without a text have been refused"
@@ -224,6 +275,8 @@ def _converted(comparison: Comparison, texts: list[str]) -> list[Any]:
     if kind.value == "names":
         return [_names(text, comparison) for text in texts]
     cleaned = clean_all(texts, steps)
+    if kind.parse is not None:
+        return kind.parse(comparison, cleaned)
     return list(map(number, cleaned)) if kind.value == "number" else cleaned
 
 

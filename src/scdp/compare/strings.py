@@ -142,3 +142,25 @@ def jaro_winkler(
             n_equal += 1
         similarity += n_equal * SHARE * (1.0 - similarity)
     return 1.0 - similarity
+
+
+@kernel
+def is_one_edit(letters: Any, first: int, end: int, other_first: int, other_end: int) -> bool:
+    """Whether one letter is changed, added, left out, or swapped with its neighbour; not where the texts are equal."""
+    length, other_length = end - first, other_end - other_first
+    if length > other_length:
+        first, end, other_first, other_end = other_first, other_end, first, end
+        length, other_length = other_length, length
+    if other_length - length > 1:
+        return False
+    ahead = 0
+    while ahead < length and letters[first + ahead] == letters[other_first + ahead]:
+        ahead += 1
+    behind = 0
+    while behind < length - ahead and letters[end - 1 - behind] == letters[other_end - 1 - behind]:
+        behind += 1
+    left, other_left = length - ahead - behind, other_length - ahead - behind
+    if left == 2 and other_left == 2:
+        one, other = first + ahead, other_first + ahead
+        return letters[one] == letters[other + 1] and letters[one + 1] == letters[other]
+    return left <= 1 and other_left == 1

@@ -18,7 +18,7 @@ LARGEST_FILE = 1 << 20
 MOST_FIELDS = 500
 # The reader of TOML takes time in the square of the parts of a dotted key.
 MOST_DOTS = 100
-FIELD_KEYS = ("kind", "column", "of", "clean", "scale", "separator", "threshold", "name")
+FIELD_KEYS = ("kind", "column", "of", "clean", "scale", "separator", "threshold", "order", "missing", "name")
 
 
 def read_spec(path: str | Path) -> Spec:
@@ -110,12 +110,14 @@ class _SpecFile:
             if key in ("scale", "threshold"):
                 wrong = isinstance(value, bool) or not isinstance(value, int | float)
                 wanted = "a number"
-            elif key in ("column", "clean"):
+            elif key in ("column", "clean", "missing"):
                 texts = value if isinstance(value, list) else [value]
                 wrong = not all(isinstance(text, str) for text in texts) or (
-                    key == "clean" and value != texts
+                    key != "column" and value != texts
                 )
-                wanted = "a list of steps" if key == "clean" else "a name or a list of names"
+                wanted = {"clean": "a list of steps", "missing": "a list of texts"}.get(
+                    key, "a name or a list of names"
+                )
             else:
                 wrong, wanted = not isinstance(value, str), "a text in quotes"
             if wrong:
@@ -159,6 +161,8 @@ def _field_settings(comparison: Comparison) -> dict[str, Any]:
         "scale": comparison.scale,
         "separator": comparison.separator,
         "threshold": comparison.threshold,
+        "order": comparison.order,
+        "missing": list(comparison.missing) or None,
     }
     automatic = make_comparison(comparison.kind, columns, comparison.of).name
     settings["name"] = None if comparison.name == automatic else comparison.name

@@ -1,0 +1,357 @@
+"""Words matched with words, compiled: names, companies, addresses and titles as lists of words go in, distances come
+out. Equal words are matched first, the others so that the sum of their costs is the smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._compile import kernel
+from scdp.compare.content.names import MOST_WORDS, initials_of
+from scdp.compare.content.nicknames import nickname_groups
+from scdp.compare.packed import numbered_letters
+from scdp.compare.scorers import thread_count
+from scdp.compare.strings import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
+
+Rows = NDArray[np.int64]
+Values = NDArray[np.float64]
+Fill = Callable[[Rows, Rows, Values], None]
+
+# The Jaro-Winkler distance of two words costs so many times its value, at most 1.
+STEEPNESS = 2.5
+# Words that are near enough to stand for each other in long texts, and the fewest letters of such a word.
+SOFT, SHORTEST_SOFT = 0.9, 4
+JOINED, ACRONYM = 0.02, 0.2
+CODE_END, CODE_EDIT, SHORTEST_END = 0.1, 0.2, 4
+
+
+class Rules(NamedTuple):
+    """What a given name's initial and nickname cost, and what share of words that only one has is added.
+
+    A cost of 1 is that of words that have nothing in common.
+    """
+
+    initial: float
+    nickname: float
+    extra: float
+
+
+PERSON = Rules(initial=0.1, nickname=0.05, extra=0.2)
+COMPANY = Rules(initial=1.0, nickname=1.0, extra=0.5)
+ADDRESS = Rules(initial=1.0, nickname=1.0, extra=0.3)
+
+
+class Letters(NamedTuple):
+    """All texts one after another, and where each starts (one more entry than texts)."""
+
+    letters: NDArray[Any]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Letters:
+        starts = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in texts], out=starts[1:])
+        return cls(numbered_letters([texts])[0], starts)
+
+
+class Lexicon(NamedTuple):
+    """Distinct words in ascending order: their letters, whether they hold a digit, their groups of nicknames."""
+
+    letters: NDArray[Any]
+    at: NDArray[np.int64]
+    n_letters: int
+    digit: NDArray[np.bool_]
+    group_at: NDArray[np.int64]
+    groups: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, words: Sequence[str], with_nicknames: bool) -> Lexicon:
+        letters, n_letters = numbered_letters([words])
+        groups = [sorted(nickname_groups(word)) if with_nicknames else [] for word in words]
+        return cls(
+            letters,
+            _ends(list(map(len, words))),
+            max(n_letters, 1),
+            np.array([any(map(str.isdigit, word)) for word in words], dtype=bool),
+            _ends(list(map(len, groups))),
+            np.array([group for each in groups for group in each], dtype=np.int32),
+        )
+
+
+class WordTable:
+    """Lists of words ready to be matched by `rules`.
+
+    `joined` says whether texts are near whose words are the same run of letters, and `acronyms` whether a word is near
+    to words whose first letters it has.
+    """
+
+    def __init__(self, lists: Sequence[Sequence[str]], rules: Rules, joined: bool, acronyms: bool) -> None:
+        words = sorted({word for each in lists for word in each})
+        places = {word: place for place, word in enumerate(words)}
+        self._lexicon = Lexicon.of(words, rules.nickname < 1)
+        self._starts = _ends(list(map(len, lists)))
+        self._ids = np.array([places[word] for each in lists for word in each], dtype=np.int32)
+        self._rules = rules
+        runs = ["".join(each) for each in lists]
+        codes = {run: place for place, run in enumerate(dict.fromkeys(runs))}
+        # Numbers below zero are equal to no other's.
+        nobody = -1 - np.arange(len(lists))
+        self._runs = np.array([codes[run] for run in runs]) if joined else nobody
+        short = [codes.get(initials_of(each), -1) if len(each) > 1 else -1 for each in lists]
+        self._acronyms = np.array(short) if acronyms else nobody
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[str]], rules: Rules) -> WordTable:
+        """As the kinds of comparison use it: runs of letters for names, acronyms for companies."""
+        return cls(lists, rules, joined=rules is not ADDRESS, acronyms=rules is COMPANY)
+
+    def pairs(self, left: Rows, right: Rows, workers: int) -> Values:
+        """Distances in [0, 1]; NaN where a list is empty."""
+        rules, lexicon = self._rules, self._lexicon
+
+        def fill(a: Rows, b: Rows, out: Values) -> None:
+            fill_matched(lexicon, rules, self._ids, self._starts, a, b, out)
+
+        # In one order, so that sums of costs are the same to the last bit whichever comes first.
+        left, right = np.minimum(left, right), np.maximum(left, right)
+        out = in_threads(fill, left, right, workers)
+        runs = self._runs
+        near = runs[left] == runs[right]
+        out[near] = np.minimum(out[near], np.where(left == right, 0.0, JOINED)[near])
+        short = self._acronyms
+        near = ((short[left] >= 0) & (short[left] == runs[right])) | (
+            (short[right] >= 0) & (short[right] == runs[left])
+        )
+        out[near] = np.minimum(out[near], ACRONYM)
+        return out
+
+
+def in_threads(fill: Fill, left: Rows, right: Rows, workers: int) -> Values:
+    """What `fill(left, right, out)` gives for all pairs, those of each thread side by side."""
+    out = np.empty(len(left), dtype=np.float64)
+    n_threads = thread_count(workers, len(left))
+    if n_threads == 1:
+        fill(left, right, out)
+        return out
+    ends = np.linspace(0, len(left), n_threads + 1).astype(int)
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(lambda part: fill(left[part], right[part], out[part]), parts))
+    return out
+
+
+def _ends(sizes: Sequence[int]) -> NDArray[np.int64]:
+    ends = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=ends[1:])
+    return ends
+
+
+@kernel
+def word_distance(lexicon: Lexicon, masks: NDArray[np.uint64], one: int, other: int) -> float:
+    """Jaro-Winkler distance of two words of the lexicon; `masks` is scratch, zero before and after."""
+    if one > other:
+        one, other = other, one
+    letters, at = lexicon.letters, lexicon.at
+    fits = at[one + 1] - at[one] <= MOST_LETTERS
+    if fits:
+        set_masks(masks, 0, letters, at[one], at[one + 1])
+    distance = jaro_winkler(masks, 0, letters, at[one], at[one + 1], at[other], at[other + 1])
+    if fits:
+        clear_masks(masks, 0, letters, at[one], at[one + 1])
+    return distance
+
+
+@kernel
+def share_group(lexicon: Lexicon, one: int, other: int) -> bool:
+    """Whether two words are names that one person may go by."""
+    at = lexicon.group_at
+    for i in range(at[one], at[one + 1]):
+        for j in range(at[other], at[other + 1]):
+            if lexicon.groups[i] == lexicon.groups[j]:
+                return True
+    return False
+
+
+@kernel
+def word_cost(lexicon: Lexicon, rules: Rules, masks: NDArray[np.uint64], one: int, other: int) -> float:
+    """What it costs to match two different words, from 0 to 1."""
+    at, letters = lexicon.at, lexicon.letters
+    if at[one + 1] - at[one] == 1 or at[other + 1] - at[other] == 1:
+        return rules.initial if letters[at[one]] == letters[at[other]] else 1.0
+    if lexicon.digit[one] or lexicon.digit[other]:
+        return 1.0
+    if share_group(lexicon, one, other):
+        return rules.nickname
+    return min(STEEPNESS * word_distance(lexicon, masks, one, other), 1.0)
+
+
+@kernel
+def cheapest_matching(costs: Values, n_rows: int, n_columns: int, best: Values) -> float:
+    """The smallest sum of costs where every row is matched with another column, or with none at a cost of 1.
+
+    `best[set]` is the cheapest so far for the rows in the set; it is scratch of 2**n_rows entries.
+    """
+    n_sets = 1 << n_rows
+    best[0] = 0.0
+    for each in range(1, n_sets):
+        best[each] = np.inf
+    for column in range(n_columns):
+        for each in range(n_sets - 1, -1, -1):
+            for row in range(n_rows):
+                bit = 1 << row
+                if each & bit and costs[row, column] < 1.0:
+                    best[each] = min(best[each], best[each ^ bit] + costs[row, column])
+    cheapest = np.inf
+    for each in range(n_sets):
+        n_matched = 0
+        for row in range(n_rows):
+            n_matched += (each >> row) & 1
+        cheapest = min(cheapest, best[each] + (n_rows - n_matched))
+    return cheapest
+
+
+@kernel
+def fill_matched(
+    lexicon: Lexicon,
+    rules: Rules,
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    left: Rows,
+    right: Rows,
+    out: Values,
+) -> None:
+    """out[p] = cost of matching the fewer words / how many + a share for the words that are more; NaN without words."""
+    masks = np.zeros((1, lexicon.n_letters), np.uint64)
+    costs = np.empty((MOST_WORDS, MOST_WORDS))
+    best = np.empty(1 << MOST_WORDS)
+    few, many = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.int64)
+    for p in range(len(left)):
+        a, b = left[p], right[p]
+        if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
+            a, b = b, a
+        n_few, n_many = starts[a + 1] - starts[a], starts[b + 1] - starts[b]
+        if n_few == 0:
+            out[p] = np.nan
+            continue
+        for j in range(n_many):
+            many[j] = ids[starts[b] + j]
+        n_rows, n_columns = 0, n_many
+        for i in range(n_few):
+            word = ids[starts[a] + i]
+            j = 0
+            while j < n_columns and many[j] != word:
+                j += 1
+            if j < n_columns:
+                n_columns -= 1
+                many[j] = many[n_columns]
+            else:
+                few[n_rows] = word
+                n_rows += 1
+        # Rows that no column is near to cost 1 and need not be matched.
+        total = 0.0
+        n_near = 0
+        for i in range(n_rows):
+            nearest = 1.0
+            for j in range(n_columns):
+                costs[n_near, j] = word_cost(lexicon, rules, masks, few[i], many[j])
+                nearest = min(nearest, costs[n_near, j])
+            if nearest < 1.0:
+                n_near += 1
+            else:
+                total += 1.0
+        if n_near == 1:
+            total += costs[0, :n_columns].min()
+        elif n_near > 1:
+            total += cheapest_matching(costs, n_near, n_columns, best)
+        out[p] = min(total / n_few + rules.extra * (n_many - n_few) / n_many, 1.0)
+
+
+@kernel
+def fill_covered(
+    lexicon: Lexicon,
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    weights: Values,
+    left: Rows,
+    right: Rows,
+    of_left: Values,
+    of_right: Values,
+) -> None:
+    """The sums of the weights of the words of each that the other has, those with a near one by their similarity."""
+    masks = np.zeros((1, lexicon.n_letters), np.uint64)
+    at, letters = lexicon.at, lexicon.letters
+    found = np.zeros(max(int(np.diff(starts).max()) if len(starts) > 1 else 0, 1))
+    for p in range(len(left)):
+        a, b = starts[left[p]], starts[right[p]]
+        n_a, n_b = starts[left[p] + 1] - a, starts[right[p] + 1] - b
+        found[:n_b] = 0.0
+        total = 0.0
+        for i in range(n_a):
+            one = ids[a + i]
+            best = 0.0
+            length = at[one + 1] - at[one]
+            soft = length >= SHORTEST_SOFT and not lexicon.digit[one]
+            for j in range(n_b):
+                other = ids[b + j]
+                if one == other:
+                    best = 1.0
+                    found[j] = 1.0
+                elif soft and letters[at[one]] == letters[at[other]] and not lexicon.digit[other]:
+                    other_length = at[other + 1] - at[other]
+                    if other_length >= SHORTEST_SOFT and abs(length - other_length) <= 2:
+                        similarity = 1.0 - word_distance(lexicon, masks, one, other)
+                        if similarity >= SOFT:
+                            best, found[j] = max(best, similarity), max(found[j], similarity)
+            total += best * weights[one]
+        of_left[p] = total
+        total = 0.0
+        for j in range(n_b):
+            total += found[j] * weights[ids[b + j]]
+        of_right[p] = total
+
+
+@kernel
+def fill_codes(letters: Any, starts: NDArray[np.int64], left: Rows, right: Rows, out: Values) -> None:
+    """out[p] of two codes: 0 equal, then one ends the other, one edit, and from 0.5 to 1 by their common start."""
+    for p in range(len(left)):
+        a, end_a, b, end_b = starts[left[p]], starts[left[p] + 1], starts[right[p]], starts[right[p] + 1]
+        shorter, longer = min(end_a - a, end_b - b), max(end_a - a, end_b - b)
+        ahead, behind = 0, 0
+        while ahead < shorter and letters[a + ahead] == letters[b + ahead]:
+            ahead += 1
+        while behind < shorter and letters[end_a - 1 - behind] == letters[end_b - 1 - behind]:
+            behind += 1
+        if ahead == shorter == longer:
+            out[p] = 0.0
+        elif behind == shorter and shorter >= SHORTEST_END:
+            out[p] = CODE_END
+        elif is_one_edit(letters, a, end_a, b, end_b):
+            out[p] = CODE_EDIT
+        else:
+            out[p] = 1.0 - 0.5 * ahead / longer
+
+
+@kernel
+def fill_one_edit(
+    letters: Any, starts: NDArray[np.int64], near: float, left: Rows, right: Rows, out: Values
+) -> None:
+    """out[p] = 0 where two texts are equal, `near` where one edit makes them so, else 1."""
+    for p in range(len(left)):
+        a, end_a, b, end_b = starts[left[p]], starts[left[p] + 1], starts[right[p]], starts[right[p] + 1]
+        same = end_a - a == end_b - b
+        place = 0
+        while same and place < end_a - a:
+            same = letters[a + place] == letters[b + place]
+            place += 1
+        if same:
+            out[p] = 0.0
+        elif end_a - a > 1 and end_b - b > 1 and is_one_edit(letters, a, end_a, b, end_b):
+            out[p] = near
+        else:
+            out[p] = 1.0

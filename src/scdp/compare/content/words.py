@@ -1,0 +1,203 @@
+"""Words, q-grams, lists and acronyms: what two texts share of them, counted or weighed by how rare it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp.compare.content.names import PersonName, author_key
+from scdp.compare.content.transliteration import words_of
+from scdp.compare.rarity import Tokens
+from scdp.compare.scorers import Floats, Integers, PairScorer
+from scdp.compare.transforms import abbreviation, split_names
+
+Values = NDArray[np.float64]
+Q = 3
+# The longest part of a text whose q-grams are counted.
+MOST_LETTERS_OF_TEXT = 2_000
+SEX_CLASH, SUFFIX_CLASH = 0.5, 0.3
+IS_ACRONYM, SAME_ACRONYM = 0.1, 0.4
+
+
+def qgrams(text: str) -> set[str]:
+    """The runs of three letters of a text with one space at either end.
+
+    Example
+    -------
+    >>> sorted(qgrams("to be"))
+    [' be', ' to', 'be ', 'o b', 'to ']
+    """
+    padded = f" {text[:MOST_LETTERS_OF_TEXT]} "
+    return {padded[place : place + Q] for place in range(len(padded) - Q + 1)}
+
+
+class SharedScorer(PairScorer):
+    """A function of the weights that two values share and of those each has."""
+
+    def __init__(
+        self, tokens: Tokens, weights: Values, formula: Callable[[Values, Values, Values], Values]
+    ) -> None:
+        self._tokens, self._weights, self._formula = tokens, weights, formula
+        everyone = np.arange(len(tokens.starts) - 1, dtype=np.int64)
+        self._sizes = self._shared(everyone, everyone, 1)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        shared = self._shared(left, right, workers)
+        return self._formula(shared, self._sizes[left], self._sizes[right]).astype(np.float32)
+
+    def _shared(self, left: Integers, right: Integers, workers: int) -> Values:
+        from scdp.compare.alignment import in_threads
+        from scdp.compare.merging import fill_shared
+
+        fill = partial(fill_shared, self._tokens.ids, self._tokens.starts, self._weights)
+        return in_threads(fill, left, right, workers)
+
+
+def tfidf_scorer(tokens: Tokens) -> SharedScorer:
+    """1 - cosine of the vectors that have log(1 + N / count) for each token."""
+    return SharedScorer(tokens, np.log1p(tokens.n_records / tokens.counts) ** 2, _cosine)
+
+
+def _cosine(shared: Values, left: Values, right: Values) -> Values:
+    return np.clip(1.0 - shared / np.sqrt(left * right), 0.0, 1.0)
+
+
+def overlap_scorer(tokens: Tokens) -> SharedScorer:
+    """1 - the mean of the shares of either list that the other has."""
+    return SharedScorer(tokens, np.ones(len(tokens.texts)), _overlap)
+
+
+def _overlap(shared: Values, left: Values, right: Values) -> Values:
+    return np.clip(1.0 - 0.5 * (shared / left + shared / right), 0.0, 1.0)
+
+
+class SoftTokensScorer(PairScorer):
+    """Words weighed by rarity, of which near ones count by their similarity: 1 - what either has in the other.
+
+    That is the root of the product of the two shares, or with `contained` the larger of them.
+    """
+
+    def __init__(self, tokens: Tokens, contained: bool) -> None:
+        from scdp.compare.alignment import Lexicon
+
+        self._tokens, self._contained = tokens, contained
+        self._lexicon = Lexicon.of(tokens.texts, with_nicknames=False)
+        self._weights = np.log1p(tokens.n_records / tokens.counts)
+        everyone = np.arange(len(tokens.starts) - 1, dtype=np.int64)
+        self._sizes = self._covered(everyone, everyone)[0]
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        from scdp.compare.alignment import in_threads
+
+        # In one order, so that a pair has the same distance whichever comes first.
+        low, high = np.minimum(left, right), np.maximum(left, right)
+
+        def fill(a: Integers, b: Integers, out: Values) -> None:
+            of_a, of_b = self._covered(a, b)
+            shares = of_a / self._sizes[a], of_b / self._sizes[b]
+            out[:] = np.maximum(*shares) if self._contained else np.sqrt(shares[0] * shares[1])
+
+        return np.clip(1.0 - in_threads(fill, low, high, workers), 0.0, 1.0).astype(np.float32)
+
+    def _covered(self, left: Integers, right: Integers) -> tuple[Values, Values]:
+        from scdp.compare.alignment import fill_covered
+
+        of_left, of_right = np.empty(len(left)), np.empty(len(left))
+        tokens = self._tokens
+        fill_covered(self._lexicon, tokens.ids, tokens.starts, self._weights, left, right, of_left, of_right)
+        return of_left, of_right
+
+
+class PersonScorer(PairScorer):
+    """Words matched with words; titles that contradict each other, and Jr. and Sr., keep names apart."""
+
+    def __init__(self, vocabulary: Sequence[PersonName]) -> None:
+        from scdp.compare.alignment import PERSON, WordTable
+
+        self._words = WordTable.of([name.words for name in vocabulary], PERSON)
+        self._sexes = np.array([name.sex for name in vocabulary])
+        self._suffixes = np.array([name.suffix for name in vocabulary])
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        distances = self._words.pairs(left, right, workers)
+        for said, least in ((self._sexes, SEX_CLASH), (self._suffixes, SUFFIX_CLASH)):
+            a, b = said[left], said[right]
+            clash = (a != b) & (a > 0) & (b > 0)
+            distances[clash] = np.maximum(distances[clash], least)
+        return distances.astype(np.float32)
+
+
+class WordsScorer(PairScorer):
+    """Words of companies matched with words."""
+
+    def __init__(self, vocabulary: Sequence[tuple[str, ...]]) -> None:
+        from scdp.compare.alignment import COMPANY, WordTable
+
+        self._words = WordTable.of(vocabulary, COMPANY)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        return self._words.pairs(left, right, workers).astype(np.float32)
+
+
+def parse_members(text: str, separator: str | None) -> tuple[str, ...] | None:
+    """The members of a list, each once, in plain words.
+
+    Example
+    -------
+    >>> parse_members("Rock; jazz;ROCK", ";")
+    ('rock', 'jazz')
+    """
+    members = (" ".join(words_of(part)) for part in split_names(text, separator))
+    return tuple(dict.fromkeys(filter(None, members))) or None
+
+
+def parse_people(text: str, separator: str | None) -> tuple[str, ...] | None:
+    """The people of a list, each by the first initial and the last name.
+
+    Example
+    -------
+    >>> parse_people("Auer, P., Freund, Y., and Schapire, R.", None)
+    ('p auer', 'y freund', 'r schapire')
+    """
+    keys = map(author_key, split_names(text, separator))
+    return tuple(dict.fromkeys(filter(None, keys))) or None
+
+
+def parse_acronym(text: str) -> tuple[str, str] | None:
+    """The letters and digits of a text, and those of its acronym.
+
+    Example
+    -------
+    >>> parse_acronym("United States of America"), parse_acronym("U.S.A.")
+    (('unitedstatesofamerica', 'usa'), ('usa', 'usa'))
+    """
+    letters = "".join(words_of(text))
+    return (letters, "".join(words_of(abbreviation(text)))) if letters else None
+
+
+class AcronymScorer(PairScorer):
+    """0 for the same letters, then one is the acronym of the other, then the same acronym; else 1."""
+
+    def __init__(self, vocabulary: Sequence[tuple[str, str]]) -> None:
+        places: dict[str, int] = {}
+        self._codes = np.array(
+            [[places.setdefault(text, len(places)) for text in pair] for pair in vocabulary], dtype=np.int64
+        ).reshape(-1, 2)
+        self._long = np.array([len(acronym) > 1 for _, acronym in vocabulary])
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+        (text_a, short_a), (text_b, short_b) = self._codes[left].T, self._codes[right].T
+        one_way = (text_a == short_b) & self._long[right]
+        other_way = (text_b == short_a) & self._long[left]
+        levels: list[tuple[NDArray[Any], float]] = [
+            (text_a == text_b, 0.0),
+            (one_way | other_way, IS_ACRONYM),
+            ((short_a == short_b) & self._long[left], SAME_ACRONYM),
+        ]
+        return np.select([holds for holds, _ in levels], [value for _, value in levels], 1.0).astype(
+            np.float32
+        )

@@ -1,0 +1,412 @@
+"""Kinds that read what columns hold: each equals its slow twin, keeps to its range, and says so in words."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import scdp.compare.content
+from scdp import compare
+from scdp.compare import kinds
+from scdp.compare.content.dates import learn_order, parse_date
+from scdp.compare.rarity import Frequencies
+from scdp.errors import InputError
+from scdp.table.records import Records
+from twins import kinds as twins
+
+N_PAIRS = 10_000
+FIRST = ["John", "Jon", "Johnny", "Robert", "Bob", "Bobby", "Mary", "Maria", "Łukasz", "Zoë", "Иван", "J.",
+         "R", "JR", "A. B."]  # fmt: skip
+LAST = [
+    "Smith",
+    "Smyth",
+    "O'Brien",
+    "OBrien",
+    "van der Berg",
+    "Berg",
+    "Müller",
+    "Mueller",
+    "Garcia-Lopez",
+    "Lee",
+    "李",
+]
+TITLES = ["", "", "", "Mr. ", "Mrs ", "Dr. ", "Sir "]
+SUFFIXES = ["", "", "", " Jr.", " Sr", " III", ", Jr."]
+WORDS = [
+    "acme",
+    "acmee",
+    "wonka",
+    "foods",
+    "food",
+    "systems",
+    "sistems",
+    "3m",
+    "7",
+    "a",
+    "global",
+    "globl",
+    "trading",
+]
+LEGAL = ["", " Inc.", " S.A.", " GmbH", ", Ltd", " & Co. KG"]
+STREETS = ["Station Street", "Station St.", "Staton St", "Hauptstraße", "Haupt str.",
+           "la cienega blvd", "5th Ave", "Fifth Avenue"]  # fmt: skip
+
+
+def _person(chance: random.Random) -> str:
+    first = " ".join(chance.choices(FIRST, k=chance.randrange(4)))
+    name = f"{first} {chance.choice(LAST)}" if chance.random() < 0.7 else f"{chance.choice(LAST)}, {first}"
+    return chance.choice(TITLES) + name + chance.choice(SUFFIXES)
+
+
+def _company(chance: random.Random) -> str:
+    if chance.random() < 0.1:
+        return "".join(chance.choices("AWFSTG", k=chance.randrange(1, 4)))
+    return (
+        chance.choice(["", "The "])
+        + " ".join(chance.choices(WORDS, k=chance.randrange(1, 6)))
+        + chance.choice(LEGAL)
+    )
+
+
+def _address(chance: random.Random) -> str:
+    number = chance.choice(["", "1", "12", "12a", "21", "102", "112"])
+    unit = chance.choice(["", "", ", Flat 2", " Apt 3b", " #2"])
+    town = chance.choice(
+        ["", ", Leeds", ", Leeds LS1 4AB", ", York YO1 4AB", " New York 10011", " NY 10012-1234"]
+    )
+    return f"{number} {chance.choice([*STREETS, ''])}{unit}{town}"
+
+
+def _date(chance: random.Random) -> str:
+    year, month, day = (
+        chance.choice([1946, 1947, 1964, 1996, 2001]),
+        chance.randint(1, 12),
+        chance.randint(1, 28),
+    )
+    style = chance.randrange(8)
+    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    return [
+        f"{year}-{month:02d}-{day:02d}", f"{year}{month:02d}{day:02d}", f"{day:02d}/{month:02d}/{year}",
+        f"{day}.{month}.{year % 100:02d}", f"{names[month - 1]} {day}, {year}", f"({year}).", f"{year}-{month:02d}",
+        chance.choice(["9999-99-99", "n/a", "00000000", "32/13/1999"]),
+    ][style]  # fmt: skip
+
+
+def _phone(chance: random.Random) -> str:
+    digits = "".join(chance.choices("01", k=chance.choice([3, 6, 7, 9, 10])))
+    lead = chance.choice(["", "+44 ", "0044", "0", "+44 (0)", "1-"])
+    return f"{lead}{digits[:3]} {digits[3:]}{chance.choice(['', '', ' ext 12'])}"
+
+
+def _email(chance: random.Random) -> str:
+    local = "".join(chance.choices("ab.-", k=chance.randrange(6)))
+    domain = chance.choice(["x.com", "y.com", "GMAIL.com", "googlemail.com", ""])
+    return f"{local}{chance.choice(['', '+tag'])}@{domain}"
+
+
+def _url(chance: random.Random) -> str:
+    host = chance.choice(["x.org", "www.x.org", "https://y.org", "HTTP://X.org", "[::1", "x.y.org"])
+    return host + chance.choice(["", "/", "/a", "/a/b/", "/A?utm_source=q", "/a?b=1&a=2", "/a?a=2&b=1"])
+
+
+def _code(chance: random.Random) -> str:
+    return "".join(chance.choices("A12 -0", k=chance.randrange(8)))
+
+
+def _product(chance: random.Random) -> str:
+    codes = [
+        "DSC-T700/B",
+        "DSCT700",
+        "DSC T700",
+        "T700B",
+        "1080p",
+        "EZXS88W",
+        "963293-0403",
+        "40in",
+        "MX 5000",
+        "7",
+        "x2",
+    ]
+    return " ".join(chance.choices(codes + WORDS, k=chance.randrange(6)))
+
+
+def _amount(chance: random.Random) -> str:
+    return chance.choice(
+        ["$1,234.50", "1.234,50 EUR", "10", "-10", "0", "2.5k", "1e999", "free", "1'000", "3,5", "12.000"]
+    )
+
+
+def _place(chance: random.Random) -> str:
+    latitude, longitude = (
+        chance.choice([48.1, 48.2, -48.1, 90, 91]),
+        chance.choice([11.5, -11.5, 180, -180, 359.9]),
+    )
+    return chance.choice([f"{latitude} {longitude}", f"{latitude}, {longitude}", "48"])
+
+
+def _category(chance: random.Random) -> str:
+    return chance.choice(
+        ["m", "Male", "F", "female", "yes", "TRUE", "1", "no", "0", "New  York", "new-york", "--"]
+    )
+
+
+def _title(chance: random.Random) -> str:
+    words = [*WORDS, "gambling", "gambing", "gamblings", "casino", "casinos", "casinó"]
+    return " ".join(chance.choices(words, k=chance.randrange(9)))
+
+
+def _list(chance: random.Random) -> str:
+    return "; ".join(
+        chance.choices(["Rock", "rock ", "jazz", "J. Lee", "Lee, J.", "", "李"], k=chance.randrange(6))
+    )
+
+
+def _acronym(chance: random.Random) -> str:
+    return chance.choice(
+        ["USA", "U.S.A.", "United States of America", "Union Sud Amis", "us", "x", "X-ray", "", "?!"]
+    )
+
+
+MAKERS: dict[str, Callable[[random.Random], str]] = {
+    "person_name": _person, "company": _company, "address": _address, "date": _date, "phone": _phone,
+    "email": _email, "url": _url, "code": _code, "codes_in_text": _product, "relative": _amount, "geo": _place,
+    "category": _category, "tfidf": _title, "qgram_tfidf": _title, "soft_tokens": _title,
+    "contained_tokens": _title, "set_overlap": _list, "people_overlap": _list, "acronym": _acronym,
+}  # fmt: skip
+TWINS: dict[str, Callable[[Any, Any], float]] = {
+    "person_name": twins.person_name, "company": twins.company, "address": twins.address, "date": twins.date,
+    "phone": twins.phone, "email": lambda a, b: twins.two_parts(a, b, (0.8, 0.2)),
+    "url": lambda a, b: twins.two_parts(a, b, (0.5, 0.5)), "code": twins.code, "relative": twins.relative,
+    "geo": twins.geo, "category": lambda a, b: float(a != b), "set_overlap": twins.overlap,
+    "people_overlap": twins.overlap, "acronym": twins.acronym,
+}  # fmt: skip
+WEIGHED = ("tfidf", "qgram_tfidf", "soft_tokens", "contained_tokens", "codes_in_text")
+
+
+def prepared_pairs(kind: str, seed: int = 0) -> tuple[compare.Prepared, np.ndarray, np.ndarray]:
+    """Random cells, and pairs of which some are near: each cell with another, and with one that differs in a letter."""
+    chance = random.Random(f"{kind} {seed}")
+    cells: list[str | None] = [None, *(MAKERS[kind](chance) or None for _ in range(599))]
+    spoilt = []
+    for cell in cells[:300]:
+        place = chance.randrange(len(cell)) if cell else 0
+        spoilt.append(
+            cell[:place] + chance.choice(["", "x", "1", cell[place] * 2]) + cell[place + 1 :]
+            if cell
+            else None
+        )
+    cells += [cell or None for cell in spoilt]
+    left, right = (np.array([chance.randrange(900) for _ in range(N_PAIRS)]) for _ in range(2))
+    left[:300], right[:300] = np.arange(300), np.arange(600, 900)
+    separator = ";" if kind.endswith("overlap") else None
+    comparison = compare.make_comparison(kind, "x", separator=separator)
+    records = Records({"x": np.array(cells, dtype=object)})
+    return comparison.prepare(records), left, right
+
+
+def expected(
+    prepared: compare.Prepared, left: np.ndarray, right: np.ndarray, score: Callable[[Any, Any], float]
+):
+    known: dict[tuple[int, int], float] = {}
+    for a, b in zip(prepared.codes[left].tolist(), prepared.codes[right].tolist(), strict=True):
+        if (a, b) not in known:
+            missing = min(a, b) < 0
+            known[a, b] = np.nan if missing else score(prepared.vocabulary[a], prepared.vocabulary[b])
+        yield known[a, b]
+
+
+def tokens_by_record(prepared: compare.Prepared) -> list[Any]:
+    tokens_of = prepared.comparison.kind_details.tokens or (lambda value: (value,))
+    values = [None if code < 0 else prepared.vocabulary[code] for code in prepared.codes]
+    return [None if value is None else list(tokens_of(value)) for value in values]
+
+
+def twin_of(kind: str, prepared: compare.Prepared) -> Callable[[Any, Any], float]:
+    if kind not in WEIGHED:
+        return TWINS[kind]
+    counted = twins.Counted(tokens_by_record(prepared))
+    name = "tfidf" if kind == "qgram_tfidf" else kind
+    tokens_of = prepared.comparison.kind_details.tokens
+    return lambda a, b: getattr(counted, name)(tokens_of(a), tokens_of(b))
+
+
+@pytest.mark.parametrize("kind", sorted(MAKERS))
+def test_pairs_equal_the_slow_twin(kind):
+    prepared, left, right = prepared_pairs(kind)
+    found = prepared.pairs(left, right, 2)
+    wanted = np.array(list(expected(prepared, left, right, twin_of(kind, prepared))))
+    assert np.isnan(wanted).any()
+    assert len(np.unique(wanted[~np.isnan(wanted)])) > 1
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
+    np.testing.assert_array_equal(found, prepared.pairs(right, left, 1))
+    assert np.nanmin(found) >= 0
+    assert np.nanmax(found) <= 1
+    if kind != "codes_in_text":
+        same = prepared.pairs(left, left, 1)
+        np.testing.assert_allclose(same[~np.isnan(same)], 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", sorted(MAKERS))
+def test_block_agrees_with_pairs_and_is_symmetric(kind):
+    chance = random.Random(kind)
+    cells = [*(MAKERS[kind](chance) or None for _ in range(80)), None, "", "...", float("nan")]
+    comparison = compare.make_comparison(kind, "x")
+    square = comparison.block(cells)
+    rows, columns = np.indices(square.shape).reshape(2, -1)
+    np.testing.assert_array_equal(square.ravel(), comparison.pairs(cells, rows, columns))
+    np.testing.assert_array_equal(square, square.T)
+    np.testing.assert_array_equal(comparison.block(cells[:50], cells[50:]), square[:50, 50:])
+    assert np.isnan(square[-4:]).all()
+
+
+@pytest.mark.parametrize("kind", sorted(kinds.BUILT_IN))
+def test_shared_nats_equal_the_slow_twin(kind):
+    if kind in MAKERS:
+        prepared, left, right = prepared_pairs(kind, seed=1)
+    else:
+        chance = random.Random(kind)
+        records = Records({"x": np.array([_list(chance) or None for _ in range(300)], dtype=object)})
+        prepared = compare.make_comparison(kind, "x").prepare(records)
+        left, right = (np.array([chance.randrange(300) for _ in range(2000)]) for _ in range(2))
+    if kind == "count_difference":
+        # Its values are shares, which different texts may have in common: go by the texts' places.
+        prepared = compare.Prepared(
+            prepared.comparison, prepared.codes, list(range(len(prepared.vocabulary)))
+        )
+    tokens = tokens_by_record(prepared)
+    counted = twins.Counted(tokens)
+    score = counted.largest_shared_nats if kinds.BUILT_IN[kind].forms else counted.shared_nats
+    found = prepared.shared_nats(left, right)
+    missing = [tokens[a] is None or tokens[b] is None for a, b in zip(left, right, strict=True)]
+    wanted = [
+        np.nan if gone else score(tokens[a], tokens[b])
+        for a, b, gone in zip(left, right, missing, strict=True)
+    ]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_supplied_frequencies_are_used():
+    records = Records({"x": np.array(["Ann Lee", "Ann Lee", "Bo Lee"], dtype=object)})
+    comparison = compare.person_name("x")
+    at_hand = comparison.prepare(records)
+    assert at_hand.shared_nats(np.array([0]), np.array([1]))[0] == pytest.approx(np.log(3 / 2))
+    supplied = comparison.prepare(records, Frequencies(1000, {"ann": 10, "lee": 100}))
+    found = supplied.shared_nats(np.array([0, 0]), np.array([1, 2]))
+    np.testing.assert_allclose(found, [np.log(100) + np.log(10), np.log(10)], rtol=1e-6)
+    again = comparison.prepare(records, at_hand.tokens.frequencies)
+    assert again.shared_nats(np.array([0]), np.array([1]))[0] == pytest.approx(np.log(3 / 2))
+
+
+def test_a_weighed_distance_uses_supplied_frequencies():
+    records = Records({"x": np.array(["the casino", "the opera"], dtype=object)})
+    common = Frequencies(1000, {"the": 1000})
+    rare = Frequencies(1000, {"the": 1})
+    near, far = (
+        compare.tfidf("x").prepare(records, each).pairs(np.array([0]), np.array([1]), 1)[0]
+        for each in (rare, common)
+    )
+    assert near < 0.6 < far
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "distance"),
+    [
+        ("person_name", "Dr. Rebecca Taylor", "Taylor, Becky", 0.025),
+        ("person_name", "R. Taylor", "Rebecca Taylor", 0.05),
+        ("person_name", "Taylor Rebecca", "Rebecca Taylor", 0.0),
+        ("person_name", "Peter van-der-Berg", "Peter Berg", 0.0),
+        ("person_name", "Mr. Smith", "Mrs. Smith", 0.5),
+        ("person_name", "John Smith Jr.", "John Smith Sr.", 0.3),
+        ("person_name", "Mary Ann Lee", "Maryann Lee", 0.02),
+        ("person_name", "Мария Иванова", "Mariya Ivanova", 0.0),
+        ("company", "The Wonka Foods S.A.", "Wonka-Foods, Ltd.", 0.0),
+        ("company", "IBM", "International Business Machines Corp.", 0.2),
+        ("date", "25.07.82", "Jul 25, 1982", 0.0),
+        ("date", "1948-03-08", "08.03.48", 0.0),
+        ("date", "1948-03-08", "1948-08-03", 0.1),
+        ("phone", "+44 (0)3501-146662", "03501 146662 x12", 0.0),
+        ("phone", "310/246-1501", "310-246-1502", 0.2),
+        ("email", "Rebecca.Taylor48+news@Acme.com", "rebeccataylor48@acme.com", 0.0),
+        ("email", "rebecca@gmail.com", "rebecca@googlemail.com", 0.0),
+        ("address", "114 Station Street, Köln", "114 Station St., Koln", 0.0),
+        ("address", "Hauptstraße 5", "5 Haupt Str.", 0.0),
+        ("code", "C74 6AC", "c746ac", 0.0),
+        ("code", "CRM-0010303", "10303", 0.1),
+        ("relative", "$1,234.50", "1.234,50 EUR", 0.0),
+        ("url", "https://www.example.org/a/?utm_source=x", "example.org/a", 0.0),
+        ("category", "Y", "true", 0.0),
+        ("people_overlap", "Auer, P., & Freund, Y.", "Peter Auer and Yoav Freund", 0.0),
+        ("acronym", "IBM", "International Business Machines", 0.1),
+    ],
+)
+def test_what_people_would_say(kind, one, other, distance):
+    found = compare.make_comparison(kind, "x").block([one], [other])[0, 0]
+    assert found == pytest.approx(distance, abs=1e-6)
+
+
+def test_days_and_months_are_ordered_by_what_the_column_shows():
+    assert learn_order(["01/02/1990", "13/02/1990"]) == "dmy"
+    assert learn_order(["01/02/1990", "02/13/1990"]) == "mdy"
+    assert parse_date("01/02/1990", "mdy") == (1990, 1, 2)
+    # What leaves it not open is read as it must be.
+    assert parse_date("13/02/1990", "mdy") == (1990, 2, 13)
+    records = Records({"x": np.array(["01/02/1990", "02/13/1990"], dtype=object)})
+    comparison = compare.date("x")
+    assert comparison.needs_fit
+    fitted = comparison.fit(records)
+    assert fitted.order == "mdy"
+    assert not fitted.needs_fit
+    with pytest.raises(InputError, match="there is no order 'ymd'"):
+        compare.date("x", order="ymd")
+
+
+def test_placeholders_are_missing():
+    comparison = compare.company("x", missing=("N/A", "-"))
+    found = comparison.block(["n/a ", "-", "Acme"], ["Acme"])
+    np.testing.assert_array_equal(found.ravel(), [np.nan, np.nan, 0])
+    joined = compare.person_name(["a", "b"], missing=("unknown",))
+    records = Records(
+        {"a": np.array(["Ann", "Unknown"], dtype=object), "b": np.array(["Lee", "Lee"], dtype=object)}
+    )
+    assert joined.prepare(records).vocabulary[1].words == ("lee",)
+    with pytest.raises(InputError, match="missing must be a list of texts"):
+        compare.company("x", missing=(" ",))
+
+
+def test_nicknames_can_be_replaced():
+    comparison = compare.person_name("x")
+    try:
+        compare.use_nicknames([("peggy", "zbigniew")])
+        assert comparison.block(["Peggy"], ["Zbigniew"])[0, 0] == pytest.approx(0.05)
+        assert comparison.block(["Bob"], ["Robert"])[0, 0] > 0.2
+    finally:
+        compare.use_nicknames(compare.default_nicknames())
+    assert comparison.block(["Bob"], ["Robert"])[0, 0] == pytest.approx(0.05)
+
+
+def test_distances_in_words():
+    phone = compare.phone("tel")
+    assert phone.in_words(0.0, 2) == "the same phone, which no other record has"
+    assert phone.in_words(0.0, 5) == "the same phone, which 3 other records have"
+    assert phone.in_words(0.2) == "phones with one digit off"
+    assert phone.in_words(1.0, 5) == "another phone"
+    assert phone.in_words(float("nan")) == "missing"
+    for name, kind in kinds.BUILT_IN.items():
+        if name in MAKERS:
+            bounds = [largest for largest, _ in kind.levels]
+            assert bounds == sorted(bounds)
+            assert bounds[-1] == 1.0
+
+
+@pytest.mark.parametrize("name", [each.name for each in pkgutil.iter_modules(scdp.compare.content.__path__)])
+def test_examples_run(name):
+    found = doctest.testmod(importlib.import_module(f"scdp.compare.content.{name}"))
+    assert found.failed == 0
