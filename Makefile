@@ -66,7 +66,7 @@ alarms: .venv/dev.stamp
 
 results: .venv/dev.stamp
 	@$(BIN)/scdp reproduce all --out results --resume
-	@$(BIN)/python -m scdp.paper.experiments.page results docs
+	@$(BIN)/python -m scdp.paper.experiments.output results docs
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
 from scdp.chains.run import Schedule, run_chains, streams
 from scdp.chains.start import initial_state, start_of_chain
+from scdp.chains.state import Plan, Priors
 from scdp.chains.sweep import settle_types
-from scdp.chains.vectors.items import seat
+from scdp.chains.vectors.items import lay_out_vectors
 from scdp.posterior import DrawRecorder, Posterior
 from twins.simulate import simulate
 
@@ -118,21 +117,21 @@ def sampled(
     rng: np.random.Generator, points: NDArray[np.float64], known: Labels, *, n_chains: int
 ) -> Posterior:
     """Chains of scdp1, as `SCDP` runs them; without the point estimate, which nobody asks for here."""
-    seating = seat(points, known, share_clusters=True)
+    laid_out = lay_out_vectors(points, known, share_clusters=True)
     rngs = streams(int(rng.integers(2**31)), n_chains)
     starts = [
         settle_types(
             rng,
-            initial_state(rng, seating, start_of_chain("mixed", chain), PRIORS),
-            seating.items,
+            initial_state(rng, laid_out, start_of_chain("mixed", chain), PRIORS),
+            laid_out.items,
             PLAN,
             PRIORS,
         )
         for chain, rng in enumerate(rngs)
     ]
     schedule = Schedule(n_chains, SWEEPS, SWEEPS // 2)
-    recorder = DrawRecorder(n_chains, schedule.n_draws, seating.known_slot, seating.items.hidden)
-    _, traces = run_chains(seating.items, starts, rngs, PLAN, PRIORS, schedule, recorder)
+    recorder = DrawRecorder(n_chains, schedule.n_draws, laid_out.known_slot, laid_out.items.hidden)
+    _, traces = run_chains(laid_out.items, starts, rngs, PLAN, PRIORS, schedule, recorder)
     return recorder.finish(traces)
 
 

@@ -1,7 +1,7 @@
 """One SCDP-1 sweep on distances over 529 citations, timed beside a bare pass over the terms it must touch.
 
 Run with  python -m benchmarks.distance_speed  (needs the Cora references). A term is a number that must be read and
-multiplied: for clusters, the distances of every hidden citation to all others of its restaurant, and the form of every
+multiplied: for clusters, the distances of every hidden citation to all others of its group, and the form of every
 cluster; for types and precisions, the distances within clusters, and for every citation the precisions of every type.
 The bare pass does one multiply-add a term and nothing else: no choice, logarithm, division or random number. Terms of
 split-merge moves are not counted, though their time is.
@@ -21,15 +21,13 @@ from rich.table import Table
 from scdp._compile import kernel
 from scdp.chains import sweep
 from scdp.chains.distances.clusters import resample_clusters_by_distance
-from scdp.chains.distances.items import DistanceItems, DistanceSeating, seat_distances
+from scdp.chains.distances.items import DistanceItems, DistanceLayout, lay_out_distances
 from scdp.chains.distances.precisions import resample_precisions_by_distance
-from scdp.chains.distances.rows import Members, list_members, seat_weights
+from scdp.chains.distances.rows import Members, list_members, weights_by_position
 from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.types import resample_types_by_distance
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
 from scdp.chains.start import initial_state
-from scdp.chains.state import State
+from scdp.chains.state import Plan, Priors, State
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
 from scdp.paper.datasets import load_references
@@ -44,7 +42,7 @@ PLAN = Plan()
 
 @kernel
 def bare_rows(squared, weight, n_items):
-    """Every hidden citation against its restaurant: its distances and their weights lie side by side."""
+    """Every hidden citation against its group: its distances and their weights lie side by side."""
     total = 0.0
     for i in range(n_items):
         for k in range(weight.shape[0]):
@@ -85,10 +83,10 @@ def citations() -> tuple[Records, np.ndarray, int]:
     return both, np.concatenate([known, np.full(len(test), -1)]), len(test)
 
 
-def settled(seating: DistanceSeating) -> State:
+def settled(laid_out: DistanceLayout) -> State:
     """A state a chain is in after its first sweeps."""
-    rng, items = np.random.default_rng(0), seating.items
-    state, fixed = initial_state(rng, seating, "kmeans", Priors()), sweep.constants_of(items)
+    rng, items = np.random.default_rng(0), laid_out.items
+    state, fixed = initial_state(rng, laid_out, "kmeans", Priors()), sweep.constants_of(items)
     for _ in range(SETTLE):
         state, _ = sweep.sweep(rng, state, items, PLAN, Priors(), fixed)
     return state
@@ -107,27 +105,27 @@ def best_of(works: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 def bare_works(items: DistanceItems, state: State) -> tuple[dict[str, Callable[[], object]], dict[str, int]]:
     """The bare passes by what they are for, and their numbers of terms."""
-    weight = seat_weights(items, state)
-    place = items.restaurant[items.hidden[0]]
+    weight = weights_by_position(items, state)
+    place = items.group[items.hidden[0]]
     first, end = items.member_start[place], items.member_start[place + 1]
     start = items.row_start[items.member[first]]
     n, width, n_hidden = end - first, weight.shape[1], len(items.hidden)
     rows = items.squared[start : start + n * n].reshape(n, n * width)
     members = list_members(state.cluster, len(items.known_in_slot))
-    hidden_clusters = np.where(items.restaurant == place, state.cluster, len(items.known_in_slot))
+    hidden_clusters = np.where(items.group == place, state.cluster, len(items.known_in_slot))
     hidden_members = list_members(hidden_clusters, len(items.known_in_slot) + 1)
     hidden_members = Members(hidden_members.item, hidden_members.start[:-1])
     n_clusters = len(np.unique(state.cluster[items.hidden])) + 1
     n_types = len(np.unique(state.type)) + PLAN.n_auxiliary
     clusters, types = np.random.default_rng(0).random((2, n_clusters * width)), n_types * width
-    seat = items.member_start[items.restaurant] + items.place
+    seat = items.member_start[items.group] + items.place
     within = partial(bare_within, items.squared, items.row_start, items.place, seat, weight)
     works = {
         "rows": partial(bare_rows, rows, weight[first:end].ravel(), n_hidden),
         "forms": partial(bare_table, clusters[0], clusters[1], n_hidden),
         "scatters": partial(within, hidden_members, True),
         "within": partial(within, members, False),
-        "kinds": partial(bare_table, np.ones(types), np.ones(types), len(items.restaurant)),
+        "kinds": partial(bare_table, np.ones(types), np.ones(types), len(items.group)),
         "cells": partial(within, members, True),
     }
     sizes, hidden_sizes = np.diff(members.start), np.diff(hidden_members.start)
@@ -136,7 +134,7 @@ def bare_works(items: DistanceItems, state: State) -> tuple[dict[str, Callable[[
         "forms": n_hidden * n_clusters * width,
         "scatters": int((hidden_sizes * (hidden_sizes - 1) // 2).sum()) * width,
         "within": int((sizes**2).sum()) * width,
-        "kinds": len(items.restaurant) * types,
+        "kinds": len(items.group) * types,
         "cells": int((sizes * (sizes - 1) // 2).sum()) * width,
     }
     return works, terms
@@ -145,9 +143,9 @@ def bare_works(items: DistanceItems, state: State) -> tuple[dict[str, Callable[[
 PARTS = {"clusters": ("rows", "forms", "scatters"), "types": ("within", "kinds"), "precisions": ("cells",)}
 
 
-def timed(title: str, seating: DistanceSeating, console: Console) -> float:
+def timed(title: str, laid_out: DistanceLayout, console: Console) -> float:
     """Print the table of one setting; return the whole sweep / all bare passes."""
-    items, state = seating.items, settled(seating)
+    items, state = laid_out.items, settled(laid_out)
     rng, fixed = np.random.default_rng(1), sweep.constants_of(items)
     bare, terms = bare_works(items, state)
     works = {
@@ -186,9 +184,9 @@ def main() -> int:
         return 0
     distances = compute_distances(records, references_spec().fit(records)).scaled()
     test = np.arange(len(records) - n_test, len(records))
-    alone = seat_distances(distances.take(test), np.full(n_test, -1))
+    alone = lay_out_distances(distances.take(test), np.full(n_test, -1))
     ratio = timed(f"{n_test} citations, 8 features, all hidden", alone, console)
-    both = seat_distances(distances, known)
+    both = lay_out_distances(distances, known)
     with_training = timed(f"the same with {len(records) - n_test} known ones", both, console)
     worst = max(ratio, with_training)
     verdict = "met" if worst <= TARGET else "MISSED"

@@ -16,11 +16,10 @@ from scipy import stats
 import gold_chains
 from gold_tools import random_slots
 from scdp.chains import sweep
-from scdp.chains.priors import Priors
 from scdp.chains.start import initial_state
-from scdp.chains.state import State
+from scdp.chains.state import Priors, State
 from scdp.chains.vectors import density
-from scdp.chains.vectors.items import Items, Seating, seat
+from scdp.chains.vectors.items import Items, VectorLayout, lay_out_vectors
 from twins.simulate import Simulated, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,9 +45,9 @@ def quantities(items: Items, state: State) -> list[float]:
     ]
 
 
-def true_state(rng: np.random.Generator, seating: Seating, truth: Simulated) -> State:
-    return initial_state(rng, seating, "one", PRIORS)._replace(
-        cluster=random_slots(rng, seating, truth.clusters),
+def true_state(rng: np.random.Generator, laid_out: VectorLayout, truth: Simulated) -> State:
+    return initial_state(rng, laid_out, "one", PRIORS)._replace(
+        cluster=random_slots(rng, laid_out, truth.clusters),
         type=truth.types,
         precision=truth.precision,
         cluster_concentration=truth.cluster_concentration,
@@ -62,15 +61,15 @@ def one_simulation(rng: np.random.Generator, number: int, plan: sweep.Plan) -> n
     known = np.full(ITEMS, -1)
     if number % 2:
         known[:KNOWN] = truth.clusters[:KNOWN]
-    seating = seat(truth.points, known, share_clusters=True)
-    items, fixed = seating.items, sweep.constants_of(seating.items)
-    state = initial_state(rng, seating, ["one", "singletons"][number // 2 % 2], PRIORS)
+    laid_out = lay_out_vectors(truth.points, known, share_clusters=True)
+    items, fixed = laid_out.items, sweep.constants_of(laid_out.items)
+    state = initial_state(rng, laid_out, ["one", "singletons"][number // 2 % 2], PRIORS)
     found = np.empty((DRAWS, len(QUANTITIES)))
     for s in range(1 - BURN_IN, DRAWS * THINNING + 1):
         state, _ = sweep.sweep(rng, state, items, plan, PRIORS, fixed)
         if s > 0 and s % THINNING == 0:
             found[s // THINNING - 1] = quantities(items, state)
-    exact = np.array(quantities(items, true_state(rng, seating, truth)))
+    exact = np.array(quantities(items, true_state(rng, laid_out, truth)))
     # A quantity that no sweep moved is equal to itself up to the rounding of sums in another order.
     tied = np.abs(found - exact) <= 1e-9 * (1 + np.abs(exact))
     below = ((found < exact) & ~tied).sum(axis=0)

@@ -63,12 +63,14 @@ MUTANTS = [
     ),
     Mutant(
         "cluster concentration 10 % too large", "chains/vectors/clusters.py",
-        "np.log(state.cluster_concentration)", "np.log(1.1 * state.cluster_concentration)",
+        "np.log(state.cluster_concentration)\n    logs = log_table(items",
+        "np.log(1.1 * state.cluster_concentration)\n    logs = log_table(items",
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
         "type concentration used for clusters", "chains/vectors/clusters.py",
-        "np.log(state.cluster_concentration)", "np.log(state.type_concentration)",
+        "np.log(state.cluster_concentration)\n    logs = log_table(items",
+        "np.log(state.type_concentration)\n    logs = log_table(items",
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
@@ -85,7 +87,7 @@ MUTANTS = [
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
-        "uncertainty of the mean left out of the predictive", "chains/vectors/predictive.py",
+        "uncertainty of the mean left out of the predictive", "chains/vectors/clusters.py",
         "inverse[at, f] = row[f] / (row[f] + a) * a", "inverse[at, f] = row[f]",
         "check_clusters", ("all hidden", "clusters"),
     ),
@@ -101,19 +103,19 @@ MUTANTS = [
         "check_clusters", ("missing values", "clusters"),
     ),
     Mutant(
-        "documents share one restaurant", "chains/vectors/items.py",
+        "groups share one partition", "chains/vectors/items.py",
         "key = group if share_clusters", "key = np.zeros_like(group) if share_clusters",
         "check_clusters", ("two documents", "clusters"),
     ),
     Mutant(
-        "a new cluster opens in the first restaurant", "chains/vectors/clusters.py",
+        "a new cluster opens in the first group", "chains/vectors/clusters.py",
         "lowest_empty(sums.size, items.slot_start[r])", "lowest_empty(sums.size, 0)",
         "check_clusters", ("two documents", "clusters"),
     ),
     Mutant(
-        "all clusters of all documents counted as one size", "chains/vectors/items.py",
-        "np.bincount(self.restaurant, minlength=len(self.slot_start)).astype(np.int64)",
-        "np.array([len(self.restaurant)])",
+        "all clusters of all groups counted as one size", "chains/vectors/items.py",
+        "np.bincount(self.group, minlength=len(self.slot_start)).astype(np.int64)",
+        "np.array([len(self.group)])",
         "check_both_concentrations",
     ),
     Mutant(
@@ -137,7 +139,7 @@ MUTANTS = [
         "check_clusters", ("two known", "split-merge, 3 attempts"),
     ),
     Mutant(
-        "the paper's new mean drawn from the prior", "chains/vectors/paper.py",
+        "the paper's new mean drawn from the prior", "chains/vectors/clusters.py",
         "mean[f] = weight * items.points[i, f] / a + rng.standard_normal() / np.sqrt(a)",
         "mean[f] = rng.standard_normal() / np.sqrt(prior_weight)",
         "check_clusters", ("all hidden", "clusters given means"),
@@ -175,7 +177,7 @@ MUTANTS = [
     Mutant(
         "Beta(alpha, n) for Beta(alpha + 1, n)", "chains/concentration.py",
         "rng.beta(concentration + 1.0, sizes[m])", "rng.beta(concentration, sizes[m])",
-        "check_one_restaurant",
+        "check_one_group",
     ),
     Mutant(
         "mixture index of the concentration off by one", "chains/concentration.py",
@@ -205,12 +207,12 @@ MUTANTS = [
         "check_conditioned", ("clusters from the prior", "normalized", "2", "160000"),
     ),
     Mutant(
-        "SCDP-3: a type only this item used is lost (M + 1 rule)", "chains/separation/auxiliary_types.py",
+        "SCDP-3: a type only this item used is lost (M + 1 rule)", "chains/separation/types.py",
         "for a in range(kept, n_auxiliary):", "for a in range(n_auxiliary):",
         "check_conditioned", ("types by auxiliary", "normalized", "2", "160000"),
     ),
     Mutant(
-        "SCDP-3: clusters ordered by increasing size", "chains/separation/ranks.py",
+        "SCDP-3: clusters ordered by increasing size", "chains/separation/coupling.py",
         "before = ranks.size[slot] > size or", "before = ranks.size[slot] < size or",
         "check_conditioned", ("clusters", "published", "2"),
     ),
@@ -220,12 +222,13 @@ MUTANTS = [
         "check_conditioned", ("clusters", "normalized", "2"),
     ),
     Mutant(
-        "SCDP-3 on distances: the centroid that an item leaves stays where it was", "chains/distances/moves.py",
+        "SCDP-3 on distances: the centroid that an item leaves stays where it was",
+        "chains/distances/centroid_moves.py",
         "set_gap(gap_of, reach, here, there, first + j, f, gap)", "pass",
         "check_centroids", ("missing values", "clusters", "normalized"),
     ),
     Mutant(
-        "SCDP-3 on distances: an item moves a centroid in a feature it misses", "chains/distances/moves.py",
+        "SCDP-3 on distances: an item moves a centroid in a feature it misses", "chains/distances/centroid_moves.py",
         "share = seen[f] * (entry[slot, f] if j < m else 1.0)", "share = entry[slot, f] if j < m else 1.0",
         "check_centroids", ("missing values", "clusters", "mean"),
     ),
@@ -241,7 +244,7 @@ def run_check(check: str, arguments: tuple[str, ...]) -> dict[str, float]:
     """Run a gold check in this process, on whichever copy of the package comes first on the path."""
     import gold_checks
 
-    if check == "check_one_restaurant":
+    if check == "check_one_group":
         return gold_checks.check_concentration_prior(gold_checks.np.array([30]))
     if check == "check_documents":
         return gold_checks.check_concentration_prior(gold_checks.DOCUMENT_SIZES)

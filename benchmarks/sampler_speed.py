@@ -18,14 +18,12 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp.chains.arithmetic import n_distinct
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
 from scdp.chains.run import Schedule, run_chains, streams
 from scdp.chains.separation.sweep import conditioned_sweep, with_means
 from scdp.chains.start import initial_state
-from scdp.chains.state import State
+from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import constants_of, sweep
-from scdp.chains.vectors.items import Seating, seat
+from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 from scdp.paper.datasets import load_digits_task
 from twins import vectors as plain
 
@@ -83,14 +81,14 @@ def gaussian_pass(points, rows, centre, table, n_table):
     return total
 
 
-def digits_seating() -> Seating:
+def digits_layout() -> VectorLayout:
     task = load_digits_task(seed=0, fallback=True)
     points = np.vstack([task.train.data, task.test.data])
     known = np.concatenate([task.train.clusters, np.full(len(task.test), -1)])
-    return seat(points, known)
+    return lay_out_vectors(points, known)
 
 
-def simulated_seating(n: int = 600, n_features: int = 8, noise: float = 0.25) -> Seating:
+def simulated_layout(n: int = 600, n_features: int = 8, noise: float = 0.25) -> VectorLayout:
     """Thirty Gaussian clusters in fifteen close pairs, four noise deviations apart, all hidden: whether two halves
     are one cluster or two is what single-site moves find hard to change their mind about."""
     rng = np.random.default_rng(5)
@@ -99,25 +97,25 @@ def simulated_seating(n: int = 600, n_features: int = 8, noise: float = 0.25) ->
     apart *= 2 * noise / np.linalg.norm(apart, axis=1, keepdims=True)
     centres = np.vstack([places - apart, places + apart])
     points = centres[rng.integers(30, size=n)] + rng.normal(size=(n, n_features)) * noise
-    return seat(points / points.std(axis=0), np.full(n, -1))
+    return lay_out_vectors(points / points.std(axis=0), np.full(n, -1))
 
 
-def settled(seating: Seating, plan: Plan, n_sweeps: int = 100, init: str = "kmeans") -> State:
+def settled(laid_out: VectorLayout, plan: Plan, n_sweeps: int = 100, init: str = "kmeans") -> State:
     """A state some sweeps away from its start."""
     rng = np.random.default_rng(0)
-    state = initial_state(rng, seating, init, PRIORS)
-    constants = constants_of(seating.items)
+    state = initial_state(rng, laid_out, init, PRIORS)
+    constants = constants_of(laid_out.items)
     for _ in range(n_sweeps):
-        state, _ = sweep(rng, state, seating.items, plan, PRIORS, constants)
+        state, _ = sweep(rng, state, laid_out.items, plan, PRIORS, constants)
     return state
 
 
 @cache
-def digits_sweep() -> tuple[float, float, float, State, Seating]:
+def digits_sweep() -> tuple[float, float, float, State, VectorLayout]:
     """CPU seconds of an SCDP-1 sweep at the paper's size and of two bare passes over its terms, and the state."""
-    seating = digits_seating()
-    items, state = seating.items, settled(seating, Plan())
-    rng, constants = np.random.default_rng(1), constants_of(seating.items)
+    laid_out = digits_layout()
+    items, state = laid_out.items, settled(laid_out, Plan())
+    rng, constants = np.random.default_rng(1), constants_of(laid_out.items)
     n_clusters = len(np.unique(state.cluster[items.hidden]))
     table = np.random.default_rng(2).random((max(n_clusters, n_distinct(state.type)), items.n_features))
     centre = np.random.default_rng(3).random(table.shape)
@@ -132,12 +130,12 @@ def digits_sweep() -> tuple[float, float, float, State, Seating]:
         bare_pass(items.points, everyone, table, n_distinct(state.type))
 
     full = best(lambda: sweep(rng, state, items, Plan(), PRIORS, constants))
-    return full, best(bare), best(same_arithmetic), state, seating
+    return full, best(bare), best(same_arithmetic), state, laid_out
 
 
 def sweep_against_bare_pass() -> Row:
-    full, bare, _, state, seating = digits_sweep()
-    hidden = len(np.unique(state.cluster[seating.items.hidden]))
+    full, bare, _, state, laid_out = digits_sweep()
+    hidden = len(np.unique(state.cluster[laid_out.items.hidden]))
     figure = (
         f"{full / bare:.1f}x ({1e3 * full:.2f} ms at {hidden} clusters and {n_distinct(state.type)} types; "
         f"the paper: {PAPER_MILLISECONDS:.0f} ms)"
@@ -153,8 +151,8 @@ def sweep_against_same_arithmetic() -> Row:
 
 
 def sweep_against_plain_twin() -> Row:
-    full, _, _, state, seating = digits_sweep()
-    rng, items = np.random.default_rng(1), seating.items
+    full, _, _, state, laid_out = digits_sweep()
+    rng, items = np.random.default_rng(1), laid_out.items
     start = time.process_time()
     plain.resample_clusters(rng, items, state)
     means, _ = plain.draw_means(rng, items, state)
@@ -165,11 +163,11 @@ def sweep_against_plain_twin() -> Row:
 
 
 def conditioned_against_sweep() -> Row:
-    full, _, _, state, seating = digits_sweep()
+    full, _, _, state, laid_out = digits_sweep()
     rng = np.random.default_rng(1)
-    state = with_means(rng, state, seating.items)
+    state = with_means(rng, state, laid_out.items)
     plan = Plan(conditioning="mean")
-    ratio = best(lambda: conditioned_sweep(rng, state, seating.items, plan, PRIORS), inner=5) / full
+    ratio = best(lambda: conditioned_sweep(rng, state, laid_out.items, plan, PRIORS), inner=5) / full
     return Row(
         "SCDP-3 sweep of the same state against SCDP-1",
         f"{ratio:.1f}x (the paper: 7.5x)",
@@ -185,16 +183,16 @@ class Nothing:
         pass
 
 
-def traces_of(seating: Seating, plan: Plan, n_sweeps: int) -> tuple[dict[str, np.ndarray], float]:
+def traces_of(laid_out: VectorLayout, plan: Plan, n_sweeps: int) -> tuple[dict[str, np.ndarray], float]:
     """Traces of four chains from one cluster and from singletons, the second half, and its CPU seconds."""
     rngs = streams(4, 4)
     starts = [
-        initial_state(rng, seating, init, PRIORS)
+        initial_state(rng, laid_out, init, PRIORS)
         for rng, init in zip(rngs, ("one", "singletons", "one", "singletons"), strict=True)
     ]
     start = time.process_time()
     schedule = Schedule(4, n_sweeps, n_sweeps // 2)
-    _, traces = run_chains(seating.items, starts, rngs, plan, PRIORS, schedule, Nothing())
+    _, traces = run_chains(laid_out.items, starts, rngs, plan, PRIORS, schedule, Nothing())
     return traces, (time.process_time() - start) / 2
 
 
@@ -209,10 +207,10 @@ def worst(statistic: str, traces: dict[str, np.ndarray]) -> float:
     return min(values) if statistic == "ess" else max(values)
 
 
-def mixing(name: str, seating: Seating, n_sweeps: int) -> Row:
+def mixing(name: str, laid_out: VectorLayout, n_sweeps: int) -> Row:
     """Effective samples over all chains: chains that sit in different places count for little, as they should."""
-    collapsed, seconds = traces_of(seating, Plan(), n_sweeps)
-    paper, paper_seconds = traces_of(seating, Plan(scheme="paper"), n_sweeps)
+    collapsed, seconds = traces_of(laid_out, Plan(), n_sweeps)
+    paper, paper_seconds = traces_of(laid_out, Plan(scheme="paper"), n_sweeps)
     ours, theirs = worst("ess", collapsed) / seconds, worst("ess", paper) / paper_seconds
     figure = (
         f"{ours / theirs:.1f}x ({ours:.2f} against {theirs:.2f} a second; R-hat {worst('rhat', collapsed):.2f} "
@@ -224,7 +222,7 @@ def mixing(name: str, seating: Seating, n_sweeps: int) -> Row:
 
 
 def agreement_of_starts() -> Row:
-    traces, _ = traces_of(simulated_seating(), Plan(), 2000)
+    traces, _ = traces_of(simulated_layout(), Plan(), 2000)
     rhat = worst("rhat", traces)
     what = (
         "R-hat of K and log joint, chains from one cluster and from singletons, 2,000 sweeps, simulated set"
@@ -233,7 +231,7 @@ def agreement_of_starts() -> Row:
 
 
 def two_chains() -> Row:
-    _, _, _, state, seating = digits_sweep()
+    _, _, _, state, laid_out = digits_sweep()
 
     def wall(n_chains: int, n_jobs: int) -> float:
         least = np.inf
@@ -241,7 +239,7 @@ def two_chains() -> Row:
             start = time.perf_counter()
             schedule = Schedule(n_chains, 300, 299, n_jobs=n_jobs)
             run_chains(
-                seating.items, [state] * n_chains, streams(5, n_chains), Plan(), PRIORS, schedule, Nothing()
+                laid_out.items, [state] * n_chains, streams(5, n_chains), Plan(), PRIORS, schedule, Nothing()
             )
             least = min(least, time.perf_counter() - start)
         return least
@@ -260,10 +258,10 @@ def growth() -> Row:
         rng = np.random.default_rng(6)
         centres = rng.normal(size=(20, 16)) * 3
         truth = rng.integers(20, size=n)
-        seating = seat(centres[truth] + rng.normal(size=(n, 16)), np.full(n, -1))
-        state = initial_state(rng, seating, truth, PRIORS)
-        constants = constants_of(seating.items)
-        run = lambda: sweep(rng, state, seating.items, Plan(), PRIORS, constants)  # noqa: B023, E731
+        laid_out = lay_out_vectors(centres[truth] + rng.normal(size=(n, 16)), np.full(n, -1))
+        state = initial_state(rng, laid_out, truth, PRIORS)
+        constants = constants_of(laid_out.items)
+        run = lambda: sweep(rng, state, laid_out.items, Plan(), PRIORS, constants)  # noqa: B023, E731
         seconds.append(best(run, repeats=3, inner=3))
     slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
     what = "growth of a sweep from 1,000 to 32,000 items at 20 clusters"
@@ -272,16 +270,16 @@ def growth() -> Row:
 
 FIRST_CALL = """
 import time, numpy as np
-from scdp.chains.priors import Priors
-from scdp.chains.vectors.items import seat
-from scdp.chains.start import initial_state
+from scdp.chains.state import Priors
+from scdp.chains.vectors.items import (lay_out_vectors)
+from scdp.chains.start import (initial_state)
 start = time.perf_counter()
 from scdp.chains.sweep import constants_of, sweep
-from scdp.chains.plan import Plan
+from scdp.chains.state import Plan
 rng = np.random.default_rng(0)
-seating = seat(rng.normal(size=(20, 3)), np.full(20, -1))
-state = initial_state(rng, seating, "one", Priors())
-sweep(rng, state, seating.items, Plan(), Priors(), constants_of(seating.items))
+laid_out = lay_out_vectors(rng.normal(size=(20, 3)), np.full(20, -1))
+state = initial_state(rng, laid_out, "one", Priors())
+sweep(rng, state, laid_out.items, Plan(), Priors(), constants_of(laid_out.items))
 print(time.perf_counter() - start)
 """
 
@@ -303,8 +301,8 @@ def measurements() -> list[Callable[[], Row]]:
         sweep_against_same_arithmetic,
         sweep_against_plain_twin,
         conditioned_against_sweep,
-        lambda: mixing("the digits", digits_seating(), 3000),
-        lambda: mixing("a simulated set of 30 clusters", simulated_seating(), 2000),
+        lambda: mixing("the digits", digits_layout(), 3000),
+        lambda: mixing("a simulated set of 30 clusters", simulated_layout(), 2000),
         agreement_of_starts,
         two_chains,
         growth,

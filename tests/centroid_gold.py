@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from distance_cases import build_strange, groups_of, seat_points
+from distance_cases import build_strange, groups_of, lay_out_points
 from gold_tools import (
     GRID,
     LAYOUTS,
@@ -29,13 +29,11 @@ from gold_tools import (
 )
 from scdp.chains.distances.centroids import centroids_of
 from scdp.chains.distances.clusters import resample_clusters_by_distance
-from scdp.chains.distances.items import DistanceItems, DistanceSeating
+from scdp.chains.distances.items import DistanceItems, DistanceLayout
 from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.sweep import distance_sweep, update_types
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
-from scdp.chains.separation.coupling import READINGS
-from scdp.chains.state import State
+from scdp.chains.separation.coupling import VARIANTS
+from scdp.chains.state import Plan, Priors, State
 from twins import distance_separation as plain
 from twins import exact
 
@@ -43,41 +41,41 @@ RATE = 0.3
 STARTS = 20_000
 
 
-def seating_of(problem: Problem, strange: bool) -> DistanceSeating:
+def layout_of(problem: Problem, strange: bool) -> DistanceLayout:
     case = problem.case
     if strange:
         return build_strange(case, seed=5, n_features=2)[0]
-    return seat_points(problem.points, np.array(case.known), groups_of(case), case.share)
+    return lay_out_points(problem.points, np.array(case.known), groups_of(case), case.share)
 
 
-def clusters(rng: np.random.Generator, items: DistanceItems, state: State, reading: int) -> State:
-    centroids = centroids_of(items, state.cluster, reading)
+def clusters(rng: np.random.Generator, items: DistanceItems, state: State, variant: int) -> State:
+    centroids = centroids_of(items, state.cluster, variant)
     return state._replace(cluster=resample_clusters_by_distance(rng, items, state, centroids)[0])
 
 
 def split_merge(attempts: int):
-    def apply(rng: np.random.Generator, items: DistanceItems, state: State, reading: int) -> State:
-        centroids = centroids_of(items, state.cluster, reading)
+    def apply(rng: np.random.Generator, items: DistanceItems, state: State, variant: int) -> State:
+        centroids = centroids_of(items, state.cluster, variant)
         return state._replace(cluster=split_merge_by_distance(rng, items, state, attempts, centroids)[0])
 
     return apply
 
 
-def both_moves(rng: np.random.Generator, items: DistanceItems, state: State, reading: int) -> State:
+def both_moves(rng: np.random.Generator, items: DistanceItems, state: State, variant: int) -> State:
     """Gibbs and split-merge on one set of centroids, as in a sweep."""
-    centroids = centroids_of(items, state.cluster, reading)
+    centroids = centroids_of(items, state.cluster, variant)
     state = state._replace(cluster=resample_clusters_by_distance(rng, items, state, centroids)[0])
     return state._replace(cluster=split_merge_by_distance(rng, items, state, 3, centroids)[0])
 
 
-def types(rng: np.random.Generator, items: DistanceItems, state: State, reading: int) -> State:
+def types(rng: np.random.Generator, items: DistanceItems, state: State, variant: int) -> State:
     """Types and precisions under the prior that the centroids imply."""
-    centroids = centroids_of(items, state.cluster, reading)
+    centroids = centroids_of(items, state.cluster, variant)
     return update_types(rng, state, items, Plan(n_auxiliary=2), centroids)[0]
 
 
-def whole_sweep(rng: np.random.Generator, items: DistanceItems, state: State, reading: int) -> State:
-    name = next(name for name, code in READINGS.items() if code == reading)
+def whole_sweep(rng: np.random.Generator, items: DistanceItems, state: State, variant: int) -> State:
+    name = next(name for name, code in VARIANTS.items() if code == variant)
     plan = Plan(conditioning=name, split_merge_attempts=1, n_auxiliary=2)
     return distance_sweep(rng, state, items, plan, Priors())[0]
 
@@ -91,38 +89,38 @@ CLUSTER_KERNELS = {
 JOINT_KERNELS = {"types": types, "sweep": whole_sweep}
 
 
-def check_clusters(layout: str, kernel: str, reading: str, strange: bool = False) -> float:
+def check_clusters(layout: str, kernel: str, variant: str, strange: bool = False) -> float:
     """p-value of the partitions after one application of a kernel, types and precisions under the Gamma prior."""
-    problem, code = make_problem(LAYOUTS[layout]), READINGS[reading]
+    problem, code = make_problem(LAYOUTS[layout]), VARIANTS[variant]
     state = problem.template._replace(separation_rate=RATE)
-    seating = seating_of(problem, strange)
-    items, known = seating.items, np.array(problem.case.known)
+    laid_out = layout_of(problem, strange)
+    items, known = laid_out.items, np.array(problem.case.known)
     rows = exact.allowed_partitions(known, places_of(problem.case))
-    log_weight = [plain.log_seating(items, state, row, code) for row in rows]
+    log_weight = [plain.log_partition(items, state, row, code) for row in rows]
     probability = exact.normalize(np.array(log_weight))
-    rng = stream(f"{kernel} {reading} by centroids of {layout} {strange}")
+    rng = stream(f"{kernel} {variant} by centroids of {layout} {strange}")
     after = np.empty((STARTS, len(known)), np.int64)
     for s, pick in enumerate(rng.choice(len(rows), STARTS, p=probability)):
-        start = state._replace(cluster=random_slots(rng, seating, rows[pick]))
+        start = state._replace(cluster=random_slots(rng, laid_out, rows[pick]))
         after[s] = CLUSTER_KERNELS[kernel](rng, items, start, code).cluster
     return chi_square(partition_codes(after), partition_codes(rows), probability)
 
 
-def difference_from_scdp1(layout: str, reading: str) -> float:
+def difference_from_scdp1(layout: str, variant: str) -> float:
     """How far the target is from SCDP-1's, as total variation: a check has power only where this is not small."""
     problem, rows, without, _ = clusters_problem(layout)
-    state, items = problem.template._replace(separation_rate=RATE), seating_of(problem, False).items
-    code = READINGS[reading]
-    weights = np.array([plain.log_seating(items, state, row, code) for row in rows])
+    state, items = problem.template._replace(separation_rate=RATE), layout_of(problem, False).items
+    code = VARIANTS[variant]
+    weights = np.array([plain.log_partition(items, state, row, code) for row in rows])
     return float(0.5 * np.abs(exact.normalize(weights) - without).sum())
 
 
 @cache
-def joint_problem(layout: str, reading: str) -> tuple[DistanceItems, JointCells, list[State]]:
+def joint_problem(layout: str, variant: str) -> tuple[DistanceItems, JointCells, list[State]]:
     """Clusters, types and precisions on a grid: SCDP-1's exact posterior times the coupling, and exact starts."""
-    case, code = LAYOUTS[layout], READINGS[reading]
+    case, code = LAYOUTS[layout], VARIANTS[variant]
     problem = make_problem(case, grid=True)
-    state, items = problem.template._replace(separation_rate=RATE), seating_of(problem, False).items
+    state, items = problem.template._replace(separation_rate=RATE), layout_of(problem, False).items
     states, probability = exact.joint_posterior(
         problem.points, np.array(case.known), places_of(case),
         state.cluster_concentration, state.type_concentration, GRID, state.mean_variance,
@@ -134,8 +132,8 @@ def joint_problem(layout: str, reading: str) -> tuple[DistanceItems, JointCells,
         normalizer = np.logaddexp.reduce(np.log(GRID.weights) - pull)
         log_coupling[s] = -(pull[choice] + normalizer).sum()
     probability = exact.normalize(np.log(probability) + log_coupling)
-    rng = stream(f"joint starts by centroids of {layout} {reading}")
-    template = Problem(case, problem.points, problem.seating, state)
+    rng = stream(f"joint starts by centroids of {layout} {variant}")
+    template = Problem(case, problem.points, problem.laid_out, state)
     starts = [
         joint_start(rng, template, *states[pick]) for pick in rng.choice(len(states), STARTS, p=probability)
     ]
@@ -147,14 +145,14 @@ def joint_problem(layout: str, reading: str) -> tuple[DistanceItems, JointCells,
     return items, cells, starts
 
 
-def check_joint(layout: str, kernel: str, reading: str) -> dict[str, float]:
-    items, cells, starts = joint_problem(layout, reading)
-    rng = stream(f"{kernel} {reading} on the joint by centroids of {layout}")
+def check_joint(layout: str, kernel: str, variant: str) -> dict[str, float]:
+    items, cells, starts = joint_problem(layout, variant)
+    rng = stream(f"{kernel} {variant} on the joint by centroids of {layout}")
     n = len(starts[0].cluster)
     cluster, kinds = np.empty((STARTS, n), np.int64), np.empty((STARTS, n), np.int64)
     row = np.empty(STARTS, np.int64)
     for s, state in enumerate(starts):
-        state = JOINT_KERNELS[kernel](rng, items, state, READINGS[reading])
+        state = JOINT_KERNELS[kernel](rng, items, state, VARIANTS[variant])
         cluster[s], kinds[s] = state.cluster, state.type
         row[s] = state.precision[state.type[0], 0] == GRID.values[1, 0]
     return {

@@ -13,16 +13,14 @@ from itertools import product
 import numpy as np
 
 from gold_tools import STARTS, chi_square, stream
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
-from scdp.chains.separation.auxiliary_types import resample_types_by_auxiliary
 from scdp.chains.separation.clusters import resample_clusters_conditioned
-from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.separation.density import types_given_means
 from scdp.chains.separation.means import resample_means_from_candidates
 from scdp.chains.separation.sweep import conditioned_sweep
-from scdp.chains.state import State
-from scdp.chains.vectors.items import Items, seat
+from scdp.chains.separation.types import resample_types_by_auxiliary
+from scdp.chains.state import Plan, Priors, State
+from scdp.chains.vectors.items import Items, lay_out_vectors
 from scdp.chains.vectors.types import resample_precisions, resample_types
 from twins import exact
 from twins.separation import log_target
@@ -43,21 +41,21 @@ def labelled_choices(partitions: np.ndarray) -> list[tuple[np.ndarray, np.ndarra
 
 
 @cache
-def problem(layout: str, reading: str) -> tuple[Items, list[State], np.ndarray]:
+def problem(layout: str, variant: str) -> tuple[Items, list[State], np.ndarray]:
     """All states of a small problem and their exact probabilities."""
     rng = stream(f"conditioned {layout}")
     known = np.array(LAYOUTS[layout])
     points = rng.normal(size=(4, 2))
     points[1, 0] = np.nan
-    seating = seat(points, known, share_clusters=True)
+    laid_out = lay_out_vectors(points, known, share_clusters=True)
     states = [
-        state_of(seating.items, known, seating.known_slot, clusters, types)
-        for clusters in labelled_choices(exact.allowed_partitions(known, seating.items.restaurant))
+        state_of(laid_out.items, known, laid_out.known_slot, clusters, types)
+        for clusters in labelled_choices(exact.allowed_partitions(known, laid_out.items.group))
         for types in labelled_choices(exact.partitions(4))
     ]
-    code = READINGS[reading]
-    log_weight = [log_target(seating.items, state, code) for state in states]
-    return seating.items, states, exact.normalize(np.array(log_weight))
+    code = VARIANTS[variant]
+    log_weight = [log_target(laid_out.items, state, code) for state in states]
+    return laid_out.items, states, exact.normalize(np.array(log_weight))
 
 
 def state_of(items: Items, known: np.ndarray, known_slot: np.ndarray, clusters, types) -> State:
@@ -101,9 +99,9 @@ def codes(states: list[State]) -> tuple[np.ndarray, np.ndarray]:
     return first, second
 
 
-def step(name: str, reading: str, n_auxiliary: int):
+def step(name: str, variant: str, n_auxiliary: int):
     """The kernel called `name` as a function of (rng, items, state)."""
-    code = READINGS[reading]
+    code = VARIANTS[variant]
 
     def clusters(rng, items, state, informed=True):
         cluster, means, _, _ = resample_clusters_conditioned(rng, items, state, code, n_auxiliary, informed)
@@ -129,7 +127,7 @@ def step(name: str, reading: str, n_auxiliary: int):
         return state._replace(precision=resample_precisions(rng, items, implied, state.means))
 
     def whole(rng, items, state):
-        plan = Plan(conditioning=reading, n_auxiliary=n_auxiliary)
+        plan = Plan(conditioning=variant, n_auxiliary=n_auxiliary)
         return conditioned_sweep(rng, state, items, plan, Priors())[0]
 
     kernels = {
@@ -145,26 +143,26 @@ def step(name: str, reading: str, n_auxiliary: int):
 
 
 def check(
-    name: str, reading: str, layout: str = "all hidden", n_auxiliary: int = 2, n_starts: int = STARTS
+    name: str, variant: str, layout: str = "all hidden", n_auxiliary: int = 2, n_starts: int = STARTS
 ) -> float:
     """The smallest p-value of one kernel over both marginals, times two (Bonferroni)."""
-    items, states, probability = problem(layout, reading)
-    rng = stream(f"{name} {reading} {layout} {n_auxiliary}")
-    kernel = step(name, reading, n_auxiliary)
+    items, states, probability = problem(layout, variant)
+    rng = stream(f"{name} {variant} {layout} {n_auxiliary}")
+    kernel = step(name, variant, n_auxiliary)
     starts = rng.choice(len(states), size=n_starts, p=probability)
     after = codes([kernel(rng, items, states[s]) for s in starts])
     cells = codes(states)
     return min(1.0, 2 * min(chi_square(a, c, probability) for a, c in zip(after, cells, strict=True)))
 
 
-def long_run(reading: str, layout: str, n_sweeps: int = 60_000) -> tuple[float, float]:
+def long_run(variant: str, layout: str, n_sweeps: int = 60_000) -> tuple[float, float]:
     """Total variation between one long chain and the exact posterior of (clusters, means), and its expectation.
 
     The expectation is that of as many independent draws as the chain has by batch means of its worst cell.
     """
-    items, states, probability = problem(layout, reading)
-    rng = stream(f"long run {reading} {layout}")
-    kernel, state, visited = step("sweep", reading, 2), states[0], []
+    items, states, probability = problem(layout, variant)
+    rng = stream(f"long run {variant} {layout}")
+    kernel, state, visited = step("sweep", variant, 2), states[0], []
     for _ in range(n_sweeps):
         state = kernel(rng, items, state)
         visited.append(state)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sampler_cases import Case, make_points, random_state
-from scdp.chains.distances.items import DistanceSeating, seat_distances
+from scdp.chains.distances.items import DistanceLayout, lay_out_distances
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Seating, seat
+from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 from scdp.compare.distances import Distances
 
 
@@ -23,28 +23,28 @@ def distances_of(points: np.ndarray, groups: np.ndarray | None = None) -> Distan
     return Distances.from_square(square, groups)
 
 
-def seat_points(
+def lay_out_points(
     points: np.ndarray, known: np.ndarray, groups: np.ndarray | None, share: bool
-) -> DistanceSeating:
+) -> DistanceLayout:
     """The distances of points, with the zero of their coordinates as origin: the coordinate model's prior mean."""
     distances = distances_of(points, groups)
     # A record alone in its group has no pair that tells whether it has a feature; the points do.
     assert (distances.observed == ~np.isnan(points)).all()
-    return seat_distances(distances, known, groups, share_clusters=share, origin=points**2)
+    return lay_out_distances(distances, known, groups, share_clusters=share, origin=points**2)
 
 
-def build_both(case: Case, seed: int, n_features: int = 3) -> tuple[Seating, DistanceSeating, State]:
+def build_both(case: Case, seed: int, n_features: int = 3) -> tuple[VectorLayout, DistanceLayout, State]:
     """One problem by coordinates and by distances, and a random state of it."""
     rng = np.random.default_rng(seed)
     known, groups = np.array(case.known), groups_of(case)
     points = make_points(rng, len(known), n_features, case.missing)
-    seating = seat(points, known, groups, share_clusters=case.share)
-    return seating, seat_points(points, known, groups, case.share), random_state(rng, seating, case.grid)
+    laid_out = lay_out_vectors(points, known, groups, share_clusters=case.share)
+    return laid_out, lay_out_points(points, known, groups, case.share), random_state(rng, laid_out, case.grid)
 
 
 def build_strange(
     case: Case, seed: int, n_features: int = 3, clip: bool = False
-) -> tuple[DistanceSeating, State]:
+) -> tuple[DistanceLayout, State]:
     """Random dissimilarities that fit no Euclidean space."""
     rng = np.random.default_rng(seed)
     n, groups = len(case.known), groups_of(case)
@@ -55,6 +55,6 @@ def build_strange(
     square[missing[:, None, :] | missing[None, :, :]] = np.nan
     distances = Distances.from_square(square, groups)
     known = np.array(case.known)
-    seating = seat_distances(distances, known, groups, share_clusters=case.share, clip=clip)
-    state = random_state(rng, seat(points, known, groups, share_clusters=case.share), case.grid)
-    return seating, state
+    laid_out = lay_out_distances(distances, known, groups, share_clusters=case.share, clip=clip)
+    state = random_state(rng, lay_out_vectors(points, known, groups, share_clusters=case.share), case.grid)
+    return laid_out, state

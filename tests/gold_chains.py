@@ -10,10 +10,9 @@ from scipy import stats
 from gold_tools import GRID, Problem, make_problem, partition_codes, places_of, stream
 from sampler_cases import Case
 from scdp.chains import sweep
-from scdp.chains.priors import GammaPrior, Priors
 from scdp.chains.start import initial_state
-from scdp.chains.state import State
-from scdp.chains.vectors.items import Items, seat
+from scdp.chains.state import GammaPrior, Priors, State
+from scdp.chains.vectors.items import Items, lay_out_vectors
 from twins import exact
 from twins.simulate import Simulated, simulate
 
@@ -52,7 +51,7 @@ def long_run(layout: str, scheme: str, n_sweeps: int, n_batches: int = 40) -> Lo
     plan = sweep.Plan(
         scheme=scheme, learn_types=case.grid, learn_concentrations=False, split_merge_attempts=1
     )
-    items, state = problem.seating.items, problem.template
+    items, state = problem.laid_out.items, problem.template
     state = state._replace(cluster=first_clusters(problem))
     if case.grid:
         state = state._replace(type=np.zeros(len(case.known), np.int64), precision=GRID.values[:1])
@@ -67,9 +66,9 @@ def long_run(layout: str, scheme: str, n_sweeps: int, n_batches: int = 40) -> Lo
 
 
 def first_clusters(problem: Problem) -> np.ndarray:
-    """Every hidden item of a restaurant in its last slot."""
-    known, items = problem.seating.known_slot, problem.seating.items
-    return np.where(known >= 0, known, items.slot_end[items.restaurant] - 1)
+    """Every hidden item of a group in its last slot."""
+    known, items = problem.laid_out.known_slot, problem.laid_out.items
+    return np.where(known >= 0, known, items.slot_end[items.group] - 1)
 
 
 def cell_codes(clusters: np.ndarray, types: np.ndarray, with_types: bool) -> np.ndarray:
@@ -149,14 +148,12 @@ def statistics(
     ]  # fmt: skip
 
 
-def draw_forward(rng: np.random.Generator, case: Case, restaurants: np.ndarray, priors: Priors) -> Simulated:
+def draw_forward(rng: np.random.Generator, case: Case, groups: np.ndarray, priors: Priors) -> Simulated:
     """A draw of everything that agrees with the known labels, by rejection."""
     known = np.array(case.known)
     while True:
-        drawn = simulate(rng, restaurants, 2, priors)
-        if exact.consistent(
-            np.where(known >= 0, drawn.clusters, -1 - np.arange(len(known))), known, restaurants
-        ):
+        drawn = simulate(rng, groups, 2, priors)
+        if exact.consistent(np.where(known >= 0, drawn.clusters, -1 - np.arange(len(known))), known, groups):
             return drawn
 
 
@@ -169,7 +166,9 @@ def geweke(
     missing = np.zeros((7, 2), bool)
     missing[[1, 3, 5], [0, 1, 1]] = True
     groups = None if case.groups is None else np.array(case.groups)
-    seating = seat(np.where(missing, np.nan, 0.0), np.array(case.known), groups, share_clusters=case.share)
+    laid_out = lay_out_vectors(
+        np.where(missing, np.nan, 0.0), np.array(case.known), groups, share_clusters=case.share
+    )
     forward = np.empty((n_forward, len(STATISTICS)))
     for s in range(n_forward):
         priors = GEWEKE_PRIORS
@@ -181,8 +180,8 @@ def geweke(
             drawn.points, drawn.clusters, drawn.types, drawn.precision, alphas, priors.mean_variance
         )
     plan = sweep.Plan(scheme=scheme, learn_mean_variance=learn_mean_variance, split_merge_attempts=2)
-    state = initial_state(rng, seating, "singletons", GEWEKE_PRIORS)
-    chain = successive(rng, seating.items, state, plan, missing, n_sweeps)
+    state = initial_state(rng, laid_out, "singletons", GEWEKE_PRIORS)
+    chain = successive(rng, laid_out.items, state, plan, missing, n_sweeps)
     return dict(zip(STATISTICS, equal_means(forward, chain), strict=True))
 
 

@@ -23,12 +23,11 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
-from scdp.chains import concentration, likelihood, sweep
-from scdp.chains.priors import GammaPrior, Priors
-from scdp.chains.state import State
-from scdp.chains.vectors import clusters, means, paper, split_merge, types
-from scdp.chains.vectors.items import Items, seat
-from twins import exact
+from scdp.chains import concentration, sweep
+from scdp.chains.state import GammaPrior, Priors, State
+from scdp.chains.vectors import clusters, means, split_merge, types
+from scdp.chains.vectors.items import Items, lay_out_vectors
+from twins import exact, likelihood
 from twins import vectors as plain
 
 PValues = dict[str, float]
@@ -53,7 +52,7 @@ def _clusters_then_means(
 
 def _given_means(rng: np.random.Generator, items: Items, state: State) -> tuple[np.ndarray, np.ndarray]:
     drawn, _ = means.draw_means(rng, items, state)
-    return paper.resample_clusters_given_means(rng, items, state, drawn)[:2]
+    return clusters.resample_clusters_given_means(rng, items, state, drawn)[:2]
 
 
 def _split_merge(attempts: int) -> Callable[..., tuple[np.ndarray, None]]:
@@ -73,7 +72,7 @@ def check_clusters(layout: str, kernel: str) -> PValues:
     """Apply once to exact partitions: which partitions come out, and the mean of the last item's cluster."""
     problem, rows, probability, starts = clusters_problem(layout)
     rng = stream(f"{kernel} on {layout}")
-    apply, items = CLUSTER_KERNELS[kernel], problem.seating.items
+    apply, items = CLUSTER_KERNELS[kernel], problem.laid_out.items
     after = np.empty((STARTS, len(problem.points)), np.int64)
     mean = np.empty(STARTS)
     has_means = True
@@ -130,7 +129,7 @@ def check_joint(layout: str, kernel: str) -> PValues:
     """One application to exact joint states: cluster partition, type partition, and coarse joint bins."""
     problem, cells, starts = joint_problem(layout)
     rng = stream(f"{kernel} on joint {layout}")
-    apply, items, n = JOINT_KERNELS[kernel], problem.seating.items, len(problem.points)
+    apply, items, n = JOINT_KERNELS[kernel], problem.laid_out.items, len(problem.points)
     after, kinds = np.empty((STARTS, n), np.int64), np.empty((STARTS, n), np.int64)
     row = np.empty(STARTS, np.int64)
     for s, state in enumerate(starts):
@@ -152,7 +151,7 @@ def check_gamma_types(layout: str, kernel: str, shapes: str) -> PValues:
     problem = make_problem(LAYOUTS[layout])
     if shapes == "equal":
         problem = replace(problem, template=problem.template._replace(shape=np.full(2, 1.2)))
-    state, items, n = problem.template, problem.seating.items, len(problem.points)
+    state, items, n = problem.template, problem.laid_out.items, len(problem.points)
     rows, probability = exact.type_posterior(
         problem.points, state.type_concentration, state.shape, state.rate
     )
@@ -179,7 +178,7 @@ def check_gamma_types(layout: str, kernel: str, shapes: str) -> PValues:
 
 def exact_precisions(rng: np.random.Generator, problem: Problem, kinds: np.ndarray) -> np.ndarray:
     member = kinds == np.arange(kinds.max() + 1)[:, None]
-    items, state = problem.seating.items, problem.template
+    items, state = problem.laid_out.items, problem.template
     shape = state.shape + 0.5 * member @ items.observed
     return rng.standard_gamma(shape) / (state.rate + 0.5 * member @ items.points**2)
 
@@ -188,7 +187,7 @@ def precision_cdf(
     problem: Problem, rows: np.ndarray, probability: np.ndarray, item: int, feature: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Exact distribution of the precision of an item's type: a mixture of Gammas over type partitions."""
-    items, state = problem.seating.items, problem.template
+    items, state = problem.laid_out.items, problem.template
     member = rows == rows[:, [item]]
     shape = state.shape[feature] + 0.5 * member @ items.observed[:, feature]
     rate = state.rate[feature] + 0.5 * member @ items.points[:, feature] ** 2
@@ -213,7 +212,7 @@ def inverse_draws(
 def check_collapsed_precision() -> PValues:
     """One type, one feature: the precision's density by quadrature, then one step of means and precisions."""
     points = np.array([[0.4], [1.9], [-0.8], [-1.1], [np.nan], [0.3]])
-    items = seat(points, np.full(6, -1)).items
+    items = lay_out_vectors(points, np.full(6, -1)).items
     cluster, zeros = np.array([0, 0, 1, 1, 1, 2]), np.zeros(6, np.int64)
     shape, rate = np.array([1.3]), np.array([0.6])
     grid = np.exp(np.linspace(-14, 5, 4001))
@@ -253,7 +252,7 @@ DOCUMENT_SIZES = np.array([1, 2, 3, 3, 5, 8, 8, 11, 14, 20, 25, 40])
 
 
 def draw_cluster_counts(rng: np.random.Generator, alpha: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The number of clusters of all restaurants for every alpha, seat by seat."""
+    """The number of clusters of all groups for every alpha, seat by seat."""
     total = np.zeros(len(alpha), np.int64)
     for size in sizes:
         for seated in range(size):
@@ -263,7 +262,7 @@ def draw_cluster_counts(rng: np.random.Generator, alpha: np.ndarray, sizes: np.n
 
 def check_concentration_prior(sizes: np.ndarray) -> PValues:
     """alpha from its prior, K given alpha: after the update alpha is still Gamma, with K as before."""
-    rng = stream(f"concentration prior, {len(sizes)} restaurants")
+    rng = stream(f"concentration prior, {len(sizes)} groups")
     shape, rate = 1.7, 0.8
     symmetric = concentration.log_symmetric_polynomials(sizes)
     alpha = rng.standard_gamma(shape, STARTS) / rate
@@ -298,7 +297,7 @@ def concentration_cdf(
 
 def check_concentration_posterior(sizes: np.ndarray, k: int) -> PValues:
     """K fixed: exact draws of alpha given K stay exact draws."""
-    rng = stream(f"concentration posterior, {len(sizes)} restaurants")
+    rng = stream(f"concentration posterior, {len(sizes)} groups")
     grid, cdf = concentration_cdf(sizes, k, 1.7, 0.8)
     symmetric = concentration.log_symmetric_polynomials(sizes)
     after = np.array(
@@ -312,7 +311,7 @@ def check_concentration_posterior(sizes: np.ndarray, k: int) -> PValues:
 
 def check_inner_gibbs(sizes: np.ndarray, k: int, alpha: float, n: int = 2500) -> PValues:
     """From one alpha, the exact kernel and the paper's inner Gibbs give one distribution."""
-    rng = stream(f"inner Gibbs, {len(sizes)} restaurants")
+    rng = stream(f"inner Gibbs, {len(sizes)} groups")
     symmetric = concentration.log_symmetric_polynomials(sizes)
     exactly = [
         concentration.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8) for _ in range(5 * n)
@@ -328,7 +327,7 @@ def check_both_concentrations() -> PValues:
     rng = stream("both concentrations")
     priors = Priors(cluster_concentration=GammaPrior(3.0, 1.0), type_concentration=GammaPrior(1.0, 0.5))
     sizes = np.array([7, 4, 9])
-    problem = seat(rng.normal(size=(20, 1)), np.full(20, -1), np.repeat([0, 1, 2], sizes))
+    problem = lay_out_vectors(rng.normal(size=(20, 1)), np.full(20, -1), np.repeat([0, 1, 2], sizes))
     fixed = sweep.constants_of(problem.items)
     alpha = np.column_stack([rng.standard_gamma(3.0, STARTS), rng.standard_gamma(1.0, STARTS) / 0.5])
     k = draw_cluster_counts(rng, alpha[:, 0], sizes)
@@ -358,16 +357,16 @@ def check_separation_prior() -> PValues:
     return {"equal to the twin": float(np.allclose(fast[0], slow[0]) and np.allclose(fast[1], slow[1]))}
 
 
-def check_conditioned(kernel: str, reading: str, n_auxiliary: str, n_starts: str = "40000") -> PValues:
+def check_conditioned(kernel: str, variant: str, n_auxiliary: str, n_starts: str = "40000") -> PValues:
     """SCDP-3's kernels, means and precisions on grids (conditioned_gold.py)."""
     import conditioned_gold
 
-    p = conditioned_gold.check(kernel, reading, n_auxiliary=int(n_auxiliary), n_starts=int(n_starts))
-    return {f"{kernel}, {reading}, M = {n_auxiliary}": p}
+    p = conditioned_gold.check(kernel, variant, n_auxiliary=int(n_auxiliary), n_starts=int(n_starts))
+    return {f"{kernel}, {variant}, M = {n_auxiliary}": p}
 
 
-def check_centroids(layout: str, kernel: str, reading: str) -> PValues:
+def check_centroids(layout: str, kernel: str, variant: str) -> PValues:
     """SCDP-3's moves of clusters on distances (centroid_gold.py)."""
     import centroid_gold
 
-    return {f"{kernel}, {reading}, {layout}": centroid_gold.check_clusters(layout, kernel, reading)}
+    return {f"{kernel}, {variant}, {layout}": centroid_gold.check_clusters(layout, kernel, variant)}

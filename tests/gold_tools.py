@@ -14,9 +14,8 @@ import numpy as np
 from scipy import stats
 
 from sampler_cases import Case
-from scdp.chains.priors import PrecisionGrid
-from scdp.chains.state import State
-from scdp.chains.vectors.items import Seating, seat
+from scdp.chains.state import PrecisionGrid, State
+from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 from twins import exact
 
 STARTS = 40_000
@@ -102,7 +101,7 @@ class Problem:
 
     case: Case
     points: np.ndarray
-    seating: Seating
+    laid_out: VectorLayout
     template: State
 
 
@@ -126,23 +125,26 @@ def make_problem(case: Case, n_features: int = 2, grid: bool = False) -> Problem
         grid_log_weight=np.log(GRID.weights) if grid else np.empty(0),
     )
     return Problem(
-        case, points, seat(points, np.array(case.known), groups, share_clusters=case.share), template
+        case,
+        points,
+        lay_out_vectors(points, np.array(case.known), groups, share_clusters=case.share),
+        template,
     )
 
 
 def places_of(case: Case) -> np.ndarray:
-    """Every item's restaurant, by the words of the model: the sampler's own seating is under test too."""
+    """Every item's group, by the words of the model: the sampler's own laid_out is under test too."""
     groups = case.groups or [0] * len(case.known)
     keys = [(group, case.share or label >= 0) for group, label in zip(groups, case.known, strict=True)]
     return np.array([sorted(set(keys)).index(key) for key in keys])
 
 
-def random_slots(rng: np.random.Generator, seating: Seating, partition: np.ndarray) -> np.ndarray:
+def random_slots(rng: np.random.Generator, laid_out: VectorLayout, partition: np.ndarray) -> np.ndarray:
     """A partition as cluster slots: known clusters in theirs, others in random free ones, with holes."""
-    items, known = seating.items, seating.known_slot
+    items, known = laid_out.items, laid_out.known_slot
     slots = known.copy()
     for place, (start, end) in enumerate(zip(items.slot_start, items.slot_end, strict=True)):
-        inside = items.restaurant == place
+        inside = items.group == place
         free = list(rng.permutation(np.arange(known[inside].max(initial=start - 1) + 1, end)))
         for label in np.unique(partition[inside]):
             members = inside & (partition == label)
@@ -163,7 +165,7 @@ def clusters_problem(layout: str) -> tuple[Problem, np.ndarray, np.ndarray, list
     )  # fmt: skip
     rng = stream(f"cluster starts of {case.name}")
     picks = rng.choice(len(rows), size=STARTS, p=probability)
-    starts = [state._replace(cluster=random_slots(rng, problem.seating, rows[pick])) for pick in picks]
+    starts = [state._replace(cluster=random_slots(rng, problem.laid_out, rows[pick])) for pick in picks]
     return problem, rows, probability, starts
 
 
@@ -221,5 +223,5 @@ def joint_start(
     precision = np.full((n + 1, 2), 7.7)
     precision[slot_of_type] = GRID.values[choice]
     return problem.template._replace(
-        cluster=random_slots(rng, problem.seating, clusters), type=slot_of_type[types], precision=precision
+        cluster=random_slots(rng, problem.laid_out, clusters), type=slot_of_type[types], precision=precision
     )

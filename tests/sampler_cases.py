@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Seating, seat
+from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ def make_grid(n_features: int) -> tuple[np.ndarray, np.ndarray]:
     return values, np.log(np.array([0.5, 0.3, 0.2]))
 
 
-def random_state(rng: np.random.Generator, seating: Seating, grid: bool = False) -> State:
-    """A valid state with hidden items thrown into random slots of their restaurants."""
-    items = seating.items
+def random_state(rng: np.random.Generator, laid_out: VectorLayout, grid: bool = False) -> State:
+    """A valid state with hidden items thrown into random slots of their groups."""
+    items = laid_out.items
     n, n_features = items.points.shape
-    cluster = seating.known_slot.copy()
+    cluster = laid_out.known_slot.copy()
     for i in items.hidden:
-        start, end = items.slot_start[items.restaurant[i]], items.slot_end[items.restaurant[i]]
+        start, end = items.slot_start[items.group[i]], items.slot_end[items.group[i]]
         cluster[i] = rng.integers(start, min(end, start + 4))
     types = rng.integers(0, 3, n)
     grid_values, grid_log = make_grid(n_features) if grid else (np.empty((0, n_features)), np.empty(0))
@@ -69,9 +69,9 @@ def random_state(rng: np.random.Generator, seating: Seating, grid: bool = False)
     )
 
 
-def build(case: Case, seed: int, n_features: int = 3) -> tuple[Seating, State]:
+def build(case: Case, seed: int, n_features: int = 3) -> tuple[VectorLayout, State]:
     rng = np.random.default_rng(seed)
     groups = None if case.groups is None else np.array(case.groups)
     points = make_points(rng, len(case.known), n_features, case.missing)
-    seating = seat(points, np.array(case.known), groups, share_clusters=case.share)
-    return seating, random_state(rng, seating, case.grid)
+    laid_out = lay_out_vectors(points, np.array(case.known), groups, share_clusters=case.share)
+    return laid_out, random_state(rng, laid_out, case.grid)

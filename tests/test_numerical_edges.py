@@ -13,7 +13,7 @@ from product_cases import fitted_folder, run
 from scdp import SCDP, compare
 from scdp.chains import run as run_module
 from scdp.chains.arithmetic import choose
-from scdp.chains.checkpoint_files import read
+from scdp.chains.checkpoint import read
 from scdp.chains.sweep import sweep
 from scdp.compare.comparison import learned_scale
 from scdp.compare.distances.storage import safe_unit

@@ -15,8 +15,8 @@ import pytest
 
 from product_cases import QUICK, citations, done, rows_of, run, write_csv
 from scdp import SCDP
-from scdp.chains import checkpoint_files, checkpoints
-from scdp.chains.checkpoints import ChainCheckpoints, CheckpointWarning
+from scdp.chains import checkpoint
+from scdp.chains.checkpoint import ChainCheckpoints, CheckpointWarning
 from scdp.errors import InputError
 from scdp.io.atomic import FolderLock
 
@@ -55,7 +55,7 @@ def die_at(monkeypatch, sweep):
 
     monkeypatch.setattr(ChainCheckpoints, "reached", dying)
     # A slow disk makes checkpoints rare; here each sweep has one.
-    monkeypatch.setattr(checkpoints, "SHARE", 1e9)
+    monkeypatch.setattr(checkpoint, "SHARE", 1e9)
 
 
 def killed(monkeypatch, folder, sweep=31, data=None, **settings):
@@ -125,7 +125,7 @@ def test_new_rows_go_on_too(tmp_path, monkeypatch):
 
 def newest(folder, chain=1):
     files = sorted((folder / "fit").glob(f"chain{chain}.*.npz"))
-    return max(files, key=lambda path: checkpoint_files.read(path)[0]["sweeps"])
+    return max(files, key=lambda path: checkpoint.read(path)[0]["sweeps"])
 
 
 def truncated(path):
@@ -170,9 +170,9 @@ def test_without_any_good_one_a_chain_starts_again(tmp_path, monkeypatch):
 def test_a_changed_file_with_a_right_checksum_is_not_believed(tmp_path, monkeypatch):
     killed(monkeypatch, tmp_path)
     path = newest(tmp_path)
-    about, arrays = checkpoint_files.read(path)
+    about, arrays = checkpoint.read(path)
     arrays["state.cluster"] = arrays["state.cluster"] + 10_000_000
-    checkpoint_files.write(path, about, arrays)
+    checkpoint.write(path, about, arrays)
     with pytest.warns(CheckpointWarning, match="damaged"):
         again = model(tmp_path).fit(points(), KNOWN)
     assert same(again, model().fit(points(), KNOWN))
@@ -202,8 +202,8 @@ def test_another_run_is_refused_by_name_and_nothing_is_lost(tmp_path, monkeypatc
 def test_another_format_is_refused_by_name(tmp_path, monkeypatch, words, message):
     killed(monkeypatch, tmp_path)
     path = newest(tmp_path)
-    about, arrays = checkpoint_files.read(path)
-    checkpoint_files.write(path, about | words, arrays)
+    about, arrays = checkpoint.read(path)
+    checkpoint.write(path, about | words, arrays)
     with pytest.raises(InputError, match=message):
         model(tmp_path).fit(points(), KNOWN)
 
@@ -283,7 +283,7 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from chains.test_checkpoints import *
 whole = model().fit(points(), KNOWN)
 killed(pytest.MonkeyPatch(), Path(sys.argv[1]))
-print(checkpoint_files.read(newest(Path(sys.argv[1])))[0]["sweeps"])
+print(checkpoint.read(newest(Path(sys.argv[1])))[0]["sweeps"])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -304,7 +304,7 @@ print(told[0])
     assert is_same == "True", result.stderr
     assert "cannot be written (File too large)" in told
     assert "the run goes on, and the checkpoint before is kept" in told
-    assert checkpoint_files.read(newest(tmp_path))[0]["sweeps"] == int(before)
+    assert checkpoint.read(newest(tmp_path))[0]["sweeps"] == int(before)
     assert not list((tmp_path / "fit").glob(".*"))
 
 
@@ -336,8 +336,8 @@ def test_writing_takes_a_small_share_of_a_run(tmp_path, monkeypatch):
         writes.append(clock[0])
         clock[0] += 0.5
 
-    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(checkpoints, "write", slow)
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(checkpoint, "write", slow)
     monkeypatch.setattr(ChainCheckpoints, "_parts", lambda *_: ({}, {}))
     kept = ChainCheckpoints(tmp_path, {}, seconds=10.0, n_chains=1, n_sweeps=200, n_slots=1, recorder=None)
     for sweep in range(1, 200):
@@ -410,7 +410,7 @@ def test_a_real_ctrl_c_stops_between_sweeps_and_keeps_them(records, tmp_path):
     assert "keeps what was sampled; go on with the same command and --resume" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "model").exists()
-    assert checkpoint_files.read(next(tmp_path.glob("model.checkpoint/fit/chain1.*.npz")))[0]["sweeps"] > 0
+    assert checkpoint.read(next(tmp_path.glob("model.checkpoint/fit/chain1.*.npz")))[0]["sweeps"] > 0
 
 
 def test_two_commands_with_one_output(records, tmp_path):

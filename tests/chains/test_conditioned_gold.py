@@ -1,4 +1,4 @@
-"""Gold tests of SCDP-3 (see conditioned_gold.py): every reading, every kernel, M = 1, 2 and 8."""
+"""Gold tests of SCDP-3 (see conditioned_gold.py): every variant, every kernel, M = 1, 2 and 8."""
 
 from __future__ import annotations
 
@@ -7,51 +7,50 @@ import pytest
 
 from conditioned_gold import LAYOUTS, check, long_run
 from gold_tools import FALSE_ALARM
-from scdp.chains.plan import Plan
-from scdp.chains.priors import GammaPrior, Priors
-from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.separation.sweep import conditioned_sweep, with_means
 from scdp.chains.start import initial_state
+from scdp.chains.state import GammaPrior, Plan, Priors
 from scdp.chains.sweep import constants_of, update_concentrations
-from scdp.chains.vectors.items import seat
+from scdp.chains.vectors.items import lay_out_vectors
 from twins import simulate
 
-readings = pytest.mark.parametrize("reading", list(READINGS))
+variants = pytest.mark.parametrize("variant", list(VARIANTS))
 
 
-@readings
+@variants
 @pytest.mark.parametrize("n_auxiliary", [1, 2, 8])
 @pytest.mark.parametrize("kernel", ["clusters", "clusters from the prior", "types by auxiliary"])
-def test_algorithm_8_is_exact_for_every_number_of_auxiliary_values(kernel, n_auxiliary, reading):
-    assert check(kernel, reading, n_auxiliary=n_auxiliary) > FALSE_ALARM
+def test_algorithm_8_is_exact_for_every_number_of_auxiliary_values(kernel, n_auxiliary, variant):
+    assert check(kernel, variant, n_auxiliary=n_auxiliary) > FALSE_ALARM
 
 
-@readings
+@variants
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize("kernel", ["means", "types", "precisions", "sweep"])
-def test_every_other_kernel_leaves_the_posterior_as_it_is(kernel, layout, reading):
-    assert check(kernel, reading, layout) > FALSE_ALARM
+def test_every_other_kernel_leaves_the_posterior_as_it_is(kernel, layout, variant):
+    assert check(kernel, variant, layout) > FALSE_ALARM
 
 
-@readings
-def test_long_run_frequencies_are_the_posterior(reading):
-    distance, expected = long_run(reading, "partly known")
+@variants
+def test_long_run_frequencies_are_the_posterior(variant):
+    distance, expected = long_run(variant, "partly known")
     assert distance < 2 * expected + 0.002
 
 
-@pytest.mark.parametrize("reading", ["normalized", "mean"])
+@pytest.mark.parametrize("variant", ["normalized", "mean"])
 @pytest.mark.parametrize("paper_moves", [False, True])
-def test_geweke_with_continuous_means_and_precisions(reading, paper_moves):
+def test_geweke_with_continuous_means_and_precisions(variant, paper_moves):
     """Forward draws against a chain that alternates sweep and new data; 8 z-scores, each at false alarm 1e-4."""
     priors = Priors(precision=GammaPrior(3.0, 3.0))
     rng = np.random.default_rng([2005, 3, int(paper_moves)])
     n, n_draws = 5, 8000
-    forward = np.array([summary(*forward_state(rng, reading, priors, n)) for _ in range(n_draws)])
-    plan = Plan(conditioning=reading, n_auxiliary=2, paper_moves=paper_moves, learn_separation_rate=True)
-    state, points = forward_state(rng, reading, priors, n)
+    forward = np.array([summary(*forward_state(rng, variant, priors, n)) for _ in range(n_draws)])
+    plan = Plan(conditioning=variant, n_auxiliary=2, paper_moves=paper_moves, learn_separation_rate=True)
+    state, points = forward_state(rng, variant, priors, n)
     chain = []
     for _ in range(n_draws * 2):
-        items = seat(points, np.full(n, -1)).items
+        items = lay_out_vectors(points, np.full(n, -1)).items
         state, _ = conditioned_sweep(rng, state, items, plan, priors)
         state = update_concentrations(rng, state, priors, constants_of(items))
         noise = rng.standard_normal(points.shape) / np.sqrt(state.precision[state.type])
@@ -64,17 +63,17 @@ def test_geweke_with_continuous_means_and_precisions(reading, paper_moves):
     assert np.abs(z).max() < 4.5, z
 
 
-def forward_state(rng, reading, priors, n):
+def forward_state(rng, variant, priors, n):
     """A draw of everything from the generative model: precisions come last but one, given the means."""
     drawn = simulate.simulate(rng, np.zeros(n, np.int64), 2, priors)
     rate_value = priors.separation_rate.draw(rng)
     k = len(drawn.means)
     pairs = max(k * (k - 1) / 2, 1)
     gaps = k * (drawn.means**2).sum(axis=0) - drawn.means.sum(axis=0) ** 2
-    rate = priors.precision.rate + rate_value * (gaps / pairs if reading == "mean" else gaps)
+    rate = priors.precision.rate + rate_value * (gaps / pairs if variant == "mean" else gaps)
     precision = rng.standard_gamma(priors.precision.shape, drawn.precision.shape) / rate
     points = drawn.means[drawn.clusters] + rng.standard_normal((n, 2)) / np.sqrt(precision[drawn.types])
-    start = initial_state(rng, seat(points, np.full(n, -1)), "one", priors)
+    start = initial_state(rng, lay_out_vectors(points, np.full(n, -1)), "one", priors)
     means = np.zeros((n, 2))
     means[:k] = drawn.means
     state = start._replace(
@@ -106,6 +105,6 @@ def summary(state, points):
 
 def test_a_start_has_means():
     rng = np.random.default_rng(0)
-    seating = seat(rng.normal(size=(6, 2)), np.full(6, -1))
-    state = with_means(rng, initial_state(rng, seating, "kmeans", Priors()), seating.items)
+    laid_out = lay_out_vectors(rng.normal(size=(6, 2)), np.full(6, -1))
+    state = with_means(rng, initial_state(rng, laid_out, "kmeans", Priors()), laid_out.items)
     assert np.abs(state.means[np.unique(state.cluster)]).min() > 0

@@ -1,18 +1,17 @@
-"""Seating distances, where chains start, and whole chains on distances."""
+"""VectorLayout distances, where chains start, and whole chains on distances."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from distance_cases import build_both, build_strange, distances_of, seat_points
+from distance_cases import build_both, build_strange, distances_of, lay_out_points
 from sampler_cases import CASES, Case
 from scdp.chains.distances import density as distance_density
-from scdp.chains.distances.items import DistanceSeating, seat_distances, working_bytes
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
+from scdp.chains.distances.items import DistanceLayout, lay_out_distances, working_bytes
 from scdp.chains.run import Schedule, run_chains, streams
 from scdp.chains.start import initial_state
+from scdp.chains.state import Plan, Priors
 from scdp.chains.vectors import density
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
@@ -32,7 +31,7 @@ def three_groups(seed: int = 0, per_group: int = 12) -> tuple[np.ndarray, np.nda
 
 
 def run(
-    seating: DistanceSeating,
+    laid_out: DistanceLayout,
     plan: Plan,
     n_chains: int = 2,
     n_sweeps: int = 60,
@@ -42,22 +41,22 @@ def run(
     schedule = Schedule(n_chains, n_sweeps, n_sweeps // 2, n_jobs=n_jobs)
     rngs = streams(3, n_chains)
     starts = [
-        initial_state(rng, seating, init, Priors())
+        initial_state(rng, laid_out, init, Priors())
         for rng, init in zip(rngs, ["kmeans", "singletons", "one"], strict=False)
     ]
     recorder = DrawRecorder(
-        n_chains, schedule.n_draws, seating.known_slot, seating.items.hidden, shared=shared
+        n_chains, schedule.n_draws, laid_out.known_slot, laid_out.items.hidden, shared=shared
     )
-    _, traces = run_chains(seating.items, starts, rngs, plan, Priors(), schedule, recorder)
+    _, traces = run_chains(laid_out.items, starts, rngs, plan, Priors(), schedule, recorder)
     return recorder.finish(traces), traces
 
 
-class TestSeating:
+class TestLayout:
     @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
     def test_places_are_those_of_points_and_every_distance_is_there(self, case: Case):
         by_points, by_distance, _ = build_both(case, 1)
         for name in (
-            "restaurant",
+            "group",
             "hidden",
             "slot_start",
             "slot_end",
@@ -71,7 +70,7 @@ class TestSeating:
         np.testing.assert_array_equal(by_distance.items.sizes, by_points.items.sizes)
         items, points = by_distance.items, by_points.items.points
         for i in range(len(points)):
-            for j in np.flatnonzero(items.restaurant == items.restaurant[i]):
+            for j in np.flatnonzero(items.group == items.group[i]):
                 both = items.observed[i] * items.observed[j]
                 row = items.squared[items.row_start[i] + items.place[j]]
                 np.testing.assert_allclose(row[:3], both * (points[i] - points[j]) ** 2, rtol=1e-14)
@@ -80,8 +79,8 @@ class TestSeating:
     def test_groups_and_origin_are_those_of_the_distances_unless_given(self):
         rng = np.random.default_rng(0)
         points, groups = rng.normal(size=(7, 2)), np.array([0, 0, 0, 1, 1, 1, 1])
-        items = seat_distances(distances_of(points, groups), np.full(7, -1)).items
-        np.testing.assert_array_equal(items.restaurant, groups)
+        items = lay_out_distances(distances_of(points, groups), np.full(7, -1)).items
+        np.testing.assert_array_equal(items.group, groups)
         for group in (0, 1):
             inside = groups == group
             expected = (points[inside] - points[inside].mean(axis=0)) ** 2
@@ -89,25 +88,25 @@ class TestSeating:
 
     def test_distances_may_be_divided_further_but_not_joined(self):
         points = np.random.default_rng(0).normal(size=(6, 2))
-        finer = seat_distances(distances_of(points), np.full(6, -1), np.array([0, 1, 0, 1, 0, 1]))
+        finer = lay_out_distances(distances_of(points), np.full(6, -1), np.array([0, 1, 0, 1, 0, 1]))
         assert len(finer.items.squared) == 2 * 3**2
         apart = distances_of(points, np.array([0, 0, 0, 1, 1, 1]))
         with pytest.raises(InputError, match="records 0 and 3 are in one group"):
-            seat_distances(apart, np.full(6, -1), np.zeros(6, np.int64))
+            lay_out_distances(apart, np.full(6, -1), np.zeros(6, np.int64))
 
     def test_labels_and_origin_are_checked(self):
         distances = distances_of(np.random.default_rng(0).normal(size=(4, 2)))
         with pytest.raises(InputError, match="3 labels for 4 records"):
-            seat_distances(distances, np.full(3, -1), np.zeros(3, np.int64))
+            lay_out_distances(distances, np.full(3, -1), np.zeros(3, np.int64))
         with pytest.raises(InputError, match="origin has shape"):
-            seat_distances(distances, np.full(4, -1), origin=np.zeros((4, 3)))
+            lay_out_distances(distances, np.full(4, -1), origin=np.zeros((4, 3)))
         with pytest.raises(InputError, match=r"entry \(1, 0\)"):
-            seat_distances(distances, np.full(4, -1), origin=np.array([[0, 0], [-1, 0], [0, 0], [0, 0.0]]))
+            lay_out_distances(distances, np.full(4, -1), origin=np.array([[0, 0], [-1, 0], [0, 0], [0, 0.0]]))
 
     def test_memory_is_as_stated(self):
         distances = distances_of(np.random.default_rng(0).normal(size=(10, 5)).astype(np.float32))
         known = np.array([0, 0, 1, 1, -1, -1, -1, -1, -1, -1])
-        items = seat_distances(distances, known).items
+        items = lay_out_distances(distances, known).items
         assert items.squared.dtype == np.float32
         assert items.squared.nbytes == working_bytes([4, 6], 5) == (16 + 36) * 8 * 4
         assert working_bytes([2000], 8) < 150e6
@@ -118,9 +117,9 @@ class TestSeating:
         points = rng.normal(size=(60, 8)) * 2
         found, state = [], None
         for square in (distances_of(points).square(), distances_of(points).square().astype(np.float32)):
-            seating = seat_distances(Distances.from_square(square), np.full(60, -1), origin=points**2)
-            state = state or initial_state(rng, seating, "kmeans", Priors())
-            found.append(distance_density.log_joint_of_distances(seating.items, state, PRIORS))
+            laid_out = lay_out_distances(Distances.from_square(square), np.full(60, -1), origin=points**2)
+            state = state or initial_state(rng, laid_out, "kmeans", Priors())
+            found.append(distance_density.log_joint_of_distances(laid_out.items, state, PRIORS))
         assert 0 < abs(found[0] - found[1]) < 1e-4
 
 
@@ -129,17 +128,17 @@ class TestStart:
     def test_known_items_stay_and_hidden_ones_open_clusters(self, init: str):
         points, truth = three_groups()
         known = np.where(np.arange(36) % 3 == 0, truth, -1)
-        seating = seat_points(points, known, None, True)
-        state = initial_state(np.random.default_rng(0), seating, init, Priors())
-        np.testing.assert_array_equal(state.cluster[known >= 0], seating.known_slot[known >= 0])
+        laid_out = lay_out_points(points, known, None, True)
+        state = initial_state(np.random.default_rng(0), laid_out, init, Priors())
+        np.testing.assert_array_equal(state.cluster[known >= 0], laid_out.known_slot[known >= 0])
         opened = np.unique(state.cluster[known < 0])
         assert opened.min() >= 3
         assert len(opened) == {"one": 1, "singletons": 24}.get(init, len(opened))
 
     def test_medoids_find_what_lies_apart(self):
         points, truth = three_groups()
-        seating = seat_points(points, np.full(36, -1), None, False)
-        state = initial_state(np.random.default_rng(0), seating, "kmeans", Priors())
+        laid_out = lay_out_points(points, np.full(36, -1), None, False)
+        state = initial_state(np.random.default_rng(0), laid_out, "kmeans", Priors())
         for cluster in np.unique(state.cluster):
             assert len(np.unique(truth[state.cluster == cluster])) == 1
 
@@ -158,7 +157,7 @@ class TestChains:
     )
     def test_groups_are_found(self, plan: Plan):
         points, truth = three_groups()
-        posterior, traces = run(seat_points(points, np.full(36, -1), None, False), plan, n_chains=3)
+        posterior, traces = run(lay_out_points(points, np.full(36, -1), None, False), plan, n_chains=3)
         draws = posterior.draws.reshape(-1, 36)
         together = (draws[:, :, None] == draws[:, None, :]).mean(axis=0)
         same = truth[:, None] == truth
@@ -171,17 +170,17 @@ class TestChains:
         points, truth = three_groups()
         groups = np.tile([0, 1, 2], 12)
         known = np.where((groups == 0) & (truth < 2), truth, -1)
-        seating = seat_points(points, known, groups, True)
-        posterior, _ = run(seating, Plan(), shared=True)
+        laid_out = lay_out_points(points, known, groups, True)
+        posterior, _ = run(laid_out, Plan(), shared=True)
         for draw in posterior.draws.reshape(-1, 36):
             for cluster in np.unique(draw):
                 assert len(np.unique(groups[draw == cluster])) == 1
 
     def test_draws_do_not_depend_on_workers(self):
         points, _ = three_groups()
-        seating = seat_points(points, np.full(36, -1), None, False)
-        first, _ = run(seating, Plan(), n_sweeps=12)
-        second, _ = run(seating, Plan(), n_sweeps=12, n_jobs=2)
+        laid_out = lay_out_points(points, np.full(36, -1), None, False)
+        first, _ = run(laid_out, Plan(), n_sweeps=12)
+        second, _ = run(laid_out, Plan(), n_sweeps=12, n_jobs=2)
         np.testing.assert_array_equal(first.draws, second.draws)
 
     def test_the_trace_is_the_log_joint_of_coordinates(self):
@@ -197,12 +196,12 @@ class TestChains:
     @pytest.mark.parametrize("clip", [False, True])
     def test_negative_norms_are_counted(self, clip: bool):
         case = Case("strange", [-1] * 12)
-        seating, _ = build_strange(case, 0, clip=clip)
-        _, traces = run(seating, Plan(), n_sweeps=20)
+        laid_out, _ = build_strange(case, 0, clip=clip)
+        _, traces = run(laid_out, Plan(), n_sweeps=20)
         assert traces["negative_norms"].sum() > 0
 
     @pytest.mark.parametrize("plan", [Plan(scheme="paper"), Plan(conditioning="published")])
     def test_plans_that_need_means_are_refused(self, plan: Plan):
         points, _ = three_groups(per_group=2)
         with pytest.raises(InputError, match="which distances do not have"):
-            run(seat_points(points, np.full(6, -1), None, False), plan, n_sweeps=2)
+            run(lay_out_points(points, np.full(6, -1), None, False), plan, n_sweeps=2)

@@ -15,19 +15,19 @@ from centroid_gold import (
     check_clusters,
     check_joint,
     difference_from_scdp1,
-    seating_of,
+    layout_of,
 )
 from gold_tools import FALSE_ALARM, LAYOUTS, kolmogorov, make_problem, stream
 from scdp.chains.distances.centroids import centroids_of
 from scdp.chains.distances.sweep import update_separation_rate
-from scdp.chains.priors import GammaPrior, Priors
-from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.coupling import VARIANTS
+from scdp.chains.state import GammaPrior, Priors
 from twins import distance_separation as plain
 
-each_reading = pytest.mark.parametrize("reading", ["normalized", "mean"])
+each_variant = pytest.mark.parametrize("variant", ["normalized", "mean"])
 
 
-@each_reading
+@each_variant
 @pytest.mark.parametrize(
     ("layout", "kernel"),
     [
@@ -36,8 +36,8 @@ each_reading = pytest.mark.parametrize("reading", ["normalized", "mean"])
         ("two documents", "both moves"),
     ],
 )
-def test_clusters(layout: str, kernel: str, reading: str):
-    assert check_clusters(layout, kernel, reading) > FALSE_ALARM
+def test_clusters(layout: str, kernel: str, variant: str):
+    assert check_clusters(layout, kernel, variant) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("layout", ["two known", "training apart"])
@@ -49,30 +49,30 @@ def test_clusters_where_distances_fit_no_space():
     assert check_clusters("missing values", "both moves", "mean", strange=True) > FALSE_ALARM
 
 
-@each_reading
+@each_variant
 @pytest.mark.parametrize("layout", ["missing values", "two documents"])
-def test_the_target_is_not_that_of_scdp1(layout: str, reading: str):
-    assert difference_from_scdp1(layout, reading) > 0.03
+def test_the_target_is_not_that_of_scdp1(layout: str, variant: str):
+    assert difference_from_scdp1(layout, variant) > 0.03
 
 
 @pytest.mark.parametrize(
-    ("layout", "kernel", "reading"),
+    ("layout", "kernel", "variant"),
     [
         ("missing values", "types", "normalized"),
         ("missing values", "sweep", "normalized"),
         ("two documents", "sweep", "mean"),
     ],
 )
-def test_clusters_types_and_precisions_on_a_grid(layout: str, kernel: str, reading: str):
-    found = check_joint(layout, kernel, reading)
+def test_clusters_types_and_precisions_on_a_grid(layout: str, kernel: str, variant: str):
+    found = check_joint(layout, kernel, variant)
     assert min(found.values()) > FALSE_ALARM, found
 
 
-@each_reading
-def test_separation_rate_by_quadrature(reading: str):
+@each_variant
+def test_separation_rate_by_quadrature(variant: str):
     """Exact draws of the rate given everything else stay exact draws."""
-    problem, code = make_problem(LAYOUTS["missing values"]), READINGS[reading]
-    items = seating_of(problem, False).items
+    problem, code = make_problem(LAYOUTS["missing values"]), VARIANTS[variant]
+    items = layout_of(problem, False).items
     state = problem.template._replace(cluster=np.array([0, 1, 0, 2, 1]), separation_rate=RATE)
     priors = Priors(separation_rate=GammaPrior(1.5, 0.7))
     grid = np.exp(np.linspace(-12, 4, 4001))
@@ -88,7 +88,7 @@ def test_separation_rate_by_quadrature(reading: str):
     cumulative = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(grid))])
     cumulative /= cumulative[-1]
     rng, centroids = (
-        stream(f"separation rate by centroids {reading}"),
+        stream(f"separation rate by centroids {variant}"),
         centroids_of(items, state.cluster, code),
     )
     n = STARTS // 2

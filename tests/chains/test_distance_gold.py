@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from distance_cases import build_strange, groups_of, seat_points
+from distance_cases import build_strange, groups_of, lay_out_points
 from gold_tools import (
     FALSE_ALARM,
     GRID,
@@ -30,7 +30,6 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
-from scdp.chains import crp, likelihood
 from scdp.chains.distances.clusters import resample_clusters_by_distance
 from scdp.chains.distances.density import log_data_of_distances
 from scdp.chains.distances.items import DistanceItems
@@ -41,16 +40,14 @@ from scdp.chains.distances.precisions import (
 from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.sweep import distance_sweep
 from scdp.chains.distances.types import resample_types_by_distance
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
-from scdp.chains.state import State
+from scdp.chains.state import Plan, Priors, State
+from twins import crp, exact, likelihood
 from twins import distances as distance_plain
-from twins import exact
 
 
 def items_of(problem: Problem) -> DistanceItems:
     case = problem.case
-    return seat_points(problem.points, np.array(case.known), groups_of(case), case.share).items
+    return lay_out_points(problem.points, np.array(case.known), groups_of(case), case.share).items
 
 
 CLUSTER_KERNELS = {
@@ -72,7 +69,9 @@ def test_clusters(layout: str, kernel: str):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_exact_posterior_is_the_same(layout: str):
     problem, rows, probability, _ = clusters_problem(layout)
-    weights = np.array([distance_plain.log_seating(items_of(problem), problem.template, row) for row in rows])
+    weights = np.array(
+        [distance_plain.log_partition(items_of(problem), problem.template, row) for row in rows]
+    )
     np.testing.assert_allclose(exact.normalize(weights), probability, rtol=1e-9)
 
 
@@ -80,16 +79,16 @@ def test_exact_posterior_is_the_same(layout: str):
 @pytest.mark.parametrize("layout", ["missing values", "two known", "two documents"])
 def test_clusters_where_distances_fit_no_space(layout: str, kernel: str):
     """The quadratic form of a cluster is never negative: unclipped, it is a proper target for every kernel."""
-    seating, _ = build_strange(LAYOUTS[layout], seed=5, n_features=2)
+    laid_out, _ = build_strange(LAYOUTS[layout], seed=5, n_features=2)
     problem = make_problem(LAYOUTS[layout])
     state = problem.template
-    known, items = np.array(problem.case.known), seating.items
-    rows = exact.allowed_partitions(known, items.restaurant)
-    probability = exact.normalize(np.array([distance_plain.log_seating(items, state, row) for row in rows]))
+    known, items = np.array(problem.case.known), laid_out.items
+    rows = exact.allowed_partitions(known, items.group)
+    probability = exact.normalize(np.array([distance_plain.log_partition(items, state, row) for row in rows]))
     rng = stream(f"{kernel} on strange distances of {layout}")
     after = np.empty((STARTS, len(known)), np.int64)
     for s, pick in enumerate(rng.choice(len(rows), STARTS, p=probability)):
-        start = state._replace(cluster=random_slots(rng, seating, rows[pick]))
+        start = state._replace(cluster=random_slots(rng, laid_out, rows[pick]))
         after[s] = CLUSTER_KERNELS[kernel](rng, items, start)
     assert chi_square(partition_codes(after), partition_codes(rows), probability) > FALSE_ALARM
 
@@ -150,7 +149,7 @@ CLUSTER = np.array([0, 0, 1, 1, 1, 2])
 
 
 def one_feature(types: np.ndarray, precision: np.ndarray) -> tuple[DistanceItems, State]:
-    items = seat_points(POINTS, np.full(6, -1), None, False).items
+    items = lay_out_points(POINTS, np.full(6, -1), None, False).items
     nothing = np.empty((0, 1)), np.empty(0)
     state = State(CLUSTER, types, precision, 1.0, 1.0, 1.4, np.array([1.3]), np.array([0.6]), *nothing)
     return items, state
@@ -202,7 +201,7 @@ def test_mean_variance_by_quadrature():
 N_FORWARD = 20_000
 CLUSTERS = np.array([0, 0, 0, 1, 1])
 SEEN = np.array([[1, 1], [0, 1], [1, 1], [1, 1], [1, 0]], bool)
-TEMPLATE = seat_points(np.where(SEEN, 0.0, np.nan), np.full(5, -1), None, False).items
+TEMPLATE = lay_out_points(np.where(SEEN, 0.0, np.nan), np.full(5, -1), None, False).items
 SHAPE, RATE = np.array([1.4, 2.0]), np.array([0.7, 1.5])
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
+from scdp.chains.distances import centroids as distance_centroids
 from scdp.chains.distances import clusters as distance_clusters
 from scdp.chains.distances import density as distance_density
-from scdp.chains.distances import gaps as distance_gaps
 from scdp.chains.distances import precisions as distance_precisions
 from scdp.chains.distances import split_merge as distance_split_merge
 from scdp.chains.distances import types as distance_types
@@ -26,10 +26,10 @@ each_geometry = pytest.mark.parametrize("geometry", ["euclidean", "strange", "cl
 
 def build(case: Case, seed: int, geometry: str) -> tuple[DistanceItems, State]:
     if geometry == "euclidean":
-        _, seating, state = build_both(case, seed)
+        _, laid_out, state = build_both(case, seed)
     else:
-        seating, state = build_strange(case, seed, clip=geometry == "clipped")
-    return seating.items, state
+        laid_out, state = build_strange(case, seed, clip=geometry == "clipped")
+    return laid_out.items, state
 
 
 def streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
@@ -44,20 +44,20 @@ def assert_streams_match(fast: np.random.Generator, slow: np.random.Generator) -
 class TestAgainstCoordinates:
     def test_log_joint(self, case: Case):
         for seed in range(40):
-            seating, by_distance, state = build_both(case, seed)
-            expected = density.log_joint(seating.items, state, PRIORS)
+            laid_out, by_distance, state = build_both(case, seed)
+            expected = density.log_joint(laid_out.items, state, PRIORS)
             found = distance_density.log_joint_of_distances(by_distance.items, state, PRIORS)
             assert found == pytest.approx(expected, rel=0, abs=1e-8)
 
     def test_clusters_draw_for_draw(self, case: Case):
         for seed in SEEDS:
-            seating, by_distance, state = build_both(case, seed)
+            laid_out, by_distance, state = build_both(case, seed)
             fast, slow = streams(seed)
             for _ in range(4):
                 new, moved, _, negative = distance_clusters.resample_clusters_by_distance(
                     fast, by_distance.items, state
                 )
-                expected, expected_moved = clusters.resample_clusters(slow, seating.items, state)
+                expected, expected_moved = clusters.resample_clusters(slow, laid_out.items, state)
                 np.testing.assert_array_equal(new, expected)
                 assert (moved, negative) == (expected_moved, 0)
                 state = state._replace(cluster=new)
@@ -65,13 +65,13 @@ class TestAgainstCoordinates:
 
     def test_split_merge_draw_for_draw(self, case: Case):
         for seed in SEEDS:
-            seating, by_distance, state = build_both(case, seed)
+            laid_out, by_distance, state = build_both(case, seed)
             fast, slow = streams(seed)
             for _ in range(3):
                 new, accepted, negative = distance_split_merge.split_merge_by_distance(
                     fast, by_distance.items, state, 5
                 )
-                expected, expected_accepted = split_merge.split_merge(slow, seating.items, state, 5)
+                expected, expected_accepted = split_merge.split_merge(slow, laid_out.items, state, 5)
                 np.testing.assert_array_equal(new, expected)
                 assert (accepted, negative) == (expected_accepted, 0)
                 state = state._replace(cluster=new)
@@ -79,12 +79,12 @@ class TestAgainstCoordinates:
 
     def test_gaps_between_posterior_means(self, case: Case):
         for seed in SEEDS:
-            seating, by_distance, state = build_both(case, seed)
-            items = seating.items
+            laid_out, by_distance, state = build_both(case, seed)
+            items = laid_out.items
             used = np.unique(state.cluster)
             for slot in used:
                 for other in used:
-                    places = [items.restaurant[state.cluster == k][0] for k in (slot, other)]
+                    places = [items.group[state.cluster == k][0] for k in (slot, other)]
                     if slot != other and places[0] == places[1]:
                         far, near = distance_plain.gap_between(by_distance.items, state, slot, other)
                         gap = posterior_mean(items, state, slot) - posterior_mean(items, state, other)
@@ -189,7 +189,7 @@ class TestTwins:
     def test_separation_prior(self, case: Case, geometry: str):
         for seed in SEEDS:
             items, state = build(case, seed, geometry)
-            shape, rate, negative = distance_gaps.separation_prior_by_distance(items, state)
+            shape, rate, negative = distance_centroids.separation_prior_by_distance(items, state)
             expected_shape, expected_rate, expected_negative = distance_plain.separation_prior(items, state)
             np.testing.assert_allclose(shape, expected_shape, rtol=1e-8)
             np.testing.assert_allclose(rate, expected_rate, rtol=1e-8)

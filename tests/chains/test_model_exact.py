@@ -1,4 +1,4 @@
-"""Enumeration, the restaurant process and the forward simulator agree with counting and with each other."""
+"""Enumeration, the group process and the forward simulator agree with counting and with each other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from gold_tools import FALSE_ALARM, chi_square, distinct, kolmogorov, partition_codes
-from scdp.chains import crp, likelihood
-from scdp.chains.priors import GammaPrior, PrecisionGrid, Priors
-from twins import exact, simulate
+from scdp.chains.concentration import expected_clusters
+from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
+from twins import crp, exact, likelihood, simulate
 
 BELL = [1, 1, 2, 5, 15, 52, 203, 877, 4140]
 
@@ -34,13 +34,13 @@ def test_expected_clusters_by_enumeration(n: int):
     rows = exact.partitions(n)
     weights = np.exp([crp.log_probability(np.bincount(row), 1.6) for row in rows])
     k = distinct(rows)
-    mean, deviation = crp.expected_clusters(n, 1.6)
+    mean, deviation = expected_clusters(n, 1.6)
     assert mean == pytest.approx(weights @ k, abs=1e-12)
     assert deviation**2 == pytest.approx(weights @ k**2 - (weights @ k) ** 2, abs=1e-12)
 
 
 def test_expected_clusters_of_many_sizes():
-    mean, deviation = crp.expected_clusters(np.array([0, 1, 3]), 2.0)
+    mean, deviation = expected_clusters(np.array([0, 1, 3]), 2.0)
     np.testing.assert_allclose(mean, [0, 1, 1 + 2 / 3 + 2 / 4])
     np.testing.assert_allclose(deviation**2, [0, 0, 2 / 9 + 1 / 4])
 
@@ -53,13 +53,13 @@ def test_drawn_partitions_follow_the_restaurant():
     assert chi_square(partition_codes(drawn), partition_codes(rows), probability) > FALSE_ALARM
 
 
-def test_known_labels_and_restaurants_constrain():
+def test_known_labels_and_groups_constrain():
     hidden, one = np.full(5, -1), np.zeros(5, np.int64)
     assert len(exact.allowed_partitions(hidden, one)) == 52
     assert len(exact.allowed_partitions(np.array([0, 0, 1, -1, -1]), one)) == 10
     assert len(exact.allowed_partitions(np.array([0, 1, 2, 0, 1]), one)) == 1
     assert len(exact.allowed_partitions(hidden, np.array([0, 0, 0, 1, 1]))) == 5 * 2
-    # the same label in two restaurants names two clusters
+    # the same label in two groups names two clusters
     places = np.array([0, 0, 1, 1, 1])
     rows = exact.allowed_partitions(np.array([0, -1, 0, -1, -1]), places)
     assert len(rows) == 2 * 5
@@ -139,7 +139,7 @@ class TestForwardSimulator:
         assert kolmogorov(alphas[:, 0], stats.gamma(2.0, scale=1 / 1.5).cdf) > FALSE_ALARM
         assert kolmogorov(alphas[:, 1], stats.gamma(3.0, scale=1 / 4.0).cdf) > FALSE_ALARM
 
-    def test_restaurants_never_share_a_cluster(self, draws):
+    def test_groups_never_share_a_cluster(self, draws):
         assert not any(set(d.clusters[:3]) & set(d.clusters[3:]) for d in draws)
 
     def test_precisions_and_means(self, draws):

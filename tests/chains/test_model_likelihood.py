@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from scdp.chains import likelihood
-from scdp.chains.priors import GammaPrior, PrecisionGrid, Priors
+from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
+from twins import likelihood
 
 VARIANCE = 1.7
 
@@ -109,11 +109,11 @@ def test_gamma_density_is_by_rate():
 def test_log_joint_is_the_sum_of_its_parts():
     rng = np.random.default_rng(4)
     points, clusters, types = rng.normal(size=(4, 2)), np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
-    precision, restaurants = rng.gamma(2.0, 1.0, (2, 2)), np.array([0, 0, 0, 1])
+    precision, groups = rng.gamma(2.0, 1.0, (2, 2)), np.array([0, 0, 0, 1])
     priors = Priors(cluster_concentration=GammaPrior(2.0, 3.0), type_concentration=GammaPrior(1.5, 0.5))
     shape, rate = np.array([1.2, 0.8]), np.array([0.7, 1.5])
     found = likelihood.log_joint(
-        points, clusters, types, precision, restaurants, 0.8, 1.4, shape, rate, priors, VARIANCE
+        points, clusters, types, precision, groups, 0.8, 1.4, shape, rate, priors, VARIANCE
     )
     normal = sum(
         stats.multivariate_normal(
@@ -122,7 +122,7 @@ def test_log_joint_is_the_sum_of_its_parts():
         for k in range(3)
         for f in range(2)
     )
-    # restaurant 0 seats 2 + 1, restaurant 1 seats 1; types 2 + 2
+    # group 0 seats 2 + 1, group 1 seats 1; types 2 + 2
     seats = np.log(1 / 1.8 * 0.8 / 2.8) + np.log(1 / 2.4 * 1.4 / 3.4 * 1 / 4.4)
     rows = stats.gamma.logpdf(precision, shape, scale=1 / rate).sum()
     alphas = stats.gamma.logpdf(0.8, 2.0, scale=1 / 3.0) + stats.gamma.logpdf(1.4, 1.5, scale=2.0)

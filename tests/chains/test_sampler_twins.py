@@ -7,7 +7,7 @@ import pytest
 
 from sampler_cases import CASES, Case, build
 from scdp.chains import concentration
-from scdp.chains.vectors import clusters, density, means, paper, split_merge, types
+from scdp.chains.vectors import clusters, density, means, split_merge, types
 from twins import vectors as plain
 
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -25,11 +25,11 @@ def assert_streams_match(fast: np.random.Generator, slow: np.random.Generator) -
 
 def test_clusters(case: Case):
     for seed in SEEDS:
-        seating, state = build(case, seed)
+        laid_out, state = build(case, seed)
         fast, slow = streams(seed)
         for _ in range(4):
-            new, moved = clusters.resample_clusters(fast, seating.items, state)
-            expected, expected_moved = plain.resample_clusters(slow, seating.items, state)
+            new, moved = clusters.resample_clusters(fast, laid_out.items, state)
+            expected, expected_moved = plain.resample_clusters(slow, laid_out.items, state)
             np.testing.assert_array_equal(new, expected)
             assert moved >= expected_moved  # an item that leaves and comes back to its slot has moved twice
             state = state._replace(cluster=new)
@@ -39,11 +39,11 @@ def test_clusters(case: Case):
 def test_split_merge(case: Case):
     total = 0
     for seed in SEEDS:
-        seating, state = build(case, seed)
+        laid_out, state = build(case, seed)
         fast, slow = streams(seed)
         for _ in range(3):
-            new, accepted = split_merge.split_merge(fast, seating.items, state, 5)
-            expected, expected_accepted = plain.split_merge(slow, seating.items, state, 5)
+            new, accepted = split_merge.split_merge(fast, laid_out.items, state, 5)
+            expected, expected_accepted = plain.split_merge(slow, laid_out.items, state, 5)
             np.testing.assert_array_equal(new, expected)
             assert accepted == expected_accepted
             total += accepted
@@ -54,10 +54,10 @@ def test_split_merge(case: Case):
 
 def test_means_and_their_variance(case: Case):
     for seed in SEEDS:
-        seating, state = build(case, seed)
+        laid_out, state = build(case, seed)
         fast, slow = streams(seed)
-        new, used = means.draw_means(fast, seating.items, state)
-        expected, expected_used = plain.draw_means(slow, seating.items, state)
+        new, used = means.draw_means(fast, laid_out.items, state)
+        expected, expected_used = plain.draw_means(slow, laid_out.items, state)
         np.testing.assert_allclose(new, expected, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(used, expected_used)
         variance = means.draw_mean_variance(fast, new, used, 1.5, 0.8)
@@ -67,8 +67,8 @@ def test_means_and_their_variance(case: Case):
 
 def test_separation_prior(case: Case):
     for seed in SEEDS:
-        seating, state = build(case, seed)
-        drawn, used = means.draw_means(np.random.default_rng(seed), seating.items, state)
+        laid_out, state = build(case, seed)
+        drawn, used = means.draw_means(np.random.default_rng(seed), laid_out.items, state)
         shape, rate = means.separation_prior(drawn, used)
         expected_shape, expected_rate = plain.separation_prior(drawn, used)
         np.testing.assert_allclose(shape, expected_shape, rtol=1e-9)
@@ -77,19 +77,19 @@ def test_separation_prior(case: Case):
 
 def test_types_and_precisions(case: Case):
     for seed in SEEDS:
-        seating, state = build(case, seed)
+        laid_out, state = build(case, seed)
         fast, slow = streams(seed)
         for _ in range(3):
-            drawn, _ = means.draw_means(np.random.default_rng(seed), seating.items, state)
-            new, rows, moved = types.resample_types(fast, seating.items, state, drawn)
-            expected, expected_rows, expected_moved = plain.resample_types(slow, seating.items, state, drawn)
+            drawn, _ = means.draw_means(np.random.default_rng(seed), laid_out.items, state)
+            new, rows, moved = types.resample_types(fast, laid_out.items, state, drawn)
+            expected, expected_rows, expected_moved = plain.resample_types(slow, laid_out.items, state, drawn)
             np.testing.assert_array_equal(new, expected)
             used = np.unique(new)
             np.testing.assert_allclose(rows[used], expected_rows[used], rtol=1e-12)
             assert moved >= expected_moved
             state = state._replace(type=new, precision=rows)
-            rows = types.resample_precisions(fast, seating.items, state, drawn)
-            expected_rows = plain.resample_precisions(slow, seating.items, state, drawn)
+            rows = types.resample_precisions(fast, laid_out.items, state, drawn)
+            expected_rows = plain.resample_precisions(slow, laid_out.items, state, drawn)
             np.testing.assert_allclose(rows[used], expected_rows[used], rtol=1e-12)
             state = state._replace(precision=rows)
         assert_streams_match(fast, slow)
@@ -97,12 +97,12 @@ def test_types_and_precisions(case: Case):
 
 def test_paper_clusters(case: Case):
     for seed in SEEDS:
-        seating, state = build(case, seed)
+        laid_out, state = build(case, seed)
         fast, slow = streams(seed)
-        drawn, _ = means.draw_means(np.random.default_rng(seed), seating.items, state)
+        drawn, _ = means.draw_means(np.random.default_rng(seed), laid_out.items, state)
         for _ in range(3):
-            new, new_means, _ = paper.resample_clusters_given_means(fast, seating.items, state, drawn)
-            expected, slow_means, _ = plain.resample_clusters_given_means(slow, seating.items, state, drawn)
+            new, new_means, _ = clusters.resample_clusters_given_means(fast, laid_out.items, state, drawn)
+            expected, slow_means, _ = plain.resample_clusters_given_means(slow, laid_out.items, state, drawn)
             np.testing.assert_array_equal(new, expected)
             used = np.unique(new)
             np.testing.assert_allclose(new_means[used], slow_means[used], rtol=1e-12)
@@ -112,8 +112,8 @@ def test_paper_clusters(case: Case):
 
 def test_concentration(case: Case):
     for seed in SEEDS:
-        seating, state = build(case, seed)
-        sizes = seating.items.sizes
+        laid_out, state = build(case, seed)
+        sizes = laid_out.items.sizes
         n_clusters = len(np.unique(state.cluster))
         symmetric = concentration.log_symmetric_polynomials(sizes)
         fast, slow = streams(seed)
@@ -125,6 +125,6 @@ def test_concentration(case: Case):
 
 def test_log_joint(case: Case):
     for seed in SEEDS:
-        seating, state = build(case, seed)
-        fast = density.log_joint(seating.items, state, PRIORS)
-        assert fast == pytest.approx(plain.log_joint(seating.items, state, PRIORS), rel=1e-12, abs=1e-10)
+        laid_out, state = build(case, seed)
+        fast = density.log_joint(laid_out.items, state, PRIORS)
+        assert fast == pytest.approx(plain.log_joint(laid_out.items, state, PRIORS), rel=1e-12, abs=1e-10)

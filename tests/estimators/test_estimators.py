@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from scdp import SCDP, metrics
-from scdp.chains.priors import Priors
 from scdp.chains.start import initial_state
-from scdp.chains.vectors.items import seat
+from scdp.chains.state import Priors
+from scdp.chains.vectors.items import lay_out_vectors
 from scdp.errors import InputError
 from scdp.posterior import ConvergenceWarning
 
@@ -96,8 +96,8 @@ def test_same_draws_for_any_number_of_workers_and_chains():
 
 def test_chains_start_from_different_places_and_a_start_can_be_given():
     X, truth = blobs()
-    seating = seat(X, np.full(len(X), -1))
-    given = initial_state(np.random.default_rng(0), seating, truth, Priors())
+    laid_out = lay_out_vectors(X, np.full(len(X), -1))
+    given = initial_state(np.random.default_rng(0), laid_out, truth, Priors())
     assert metrics.f_score(given.cluster, truth) == 1.0
     assert metrics.f_score(quick(init=truth).fit(X).labels_, truth) > 0.95
     ones = quick(init="one", n_sweeps=1, n_warmup=0).fit(X).posterior_.traces["n_clusters"]

@@ -10,7 +10,7 @@ from baseline_cases import PLUS_SPREADS, PLUS_TEST, PLUS_TRAINING, as_distances,
 from scdp.errors import InputError
 from scdp.metrics import f_score
 from scdp.paper.baselines import DPMixture, OracleKMeans, XingK
-from scdp.paper.baselines.metric_learning import (
+from scdp.paper.baselines.xing_k import (
     diagonal_objective,
     full_objective,
     learn_diagonal,

@@ -11,13 +11,12 @@ from baseline_cases import as_distances, blobs
 from scdp.errors import InputError
 from scdp.folds import held_out_halves, held_out_sets
 from scdp.metrics import f_score
-from scdp.paper.baselines.correlation import correlation_clustering, merge_greedily, move_items
-from scdp.paper.baselines.golden_section import golden_section
-from scdp.paper.baselines.implicit_k_means import implicit_k_means, to_means
+from scdp.paper.baselines.binary import golden_section
+from scdp.paper.baselines.linear_scores import correlation_clustering, merge_greedily, move_items
 from scdp.paper.baselines.linkage import best_threshold, cut, merge_trees, score_cuts
-from scdp.paper.baselines.oracle_k_means import squared_length
+from scdp.paper.baselines.oracle_k_means import implicit_k_means, squared_length, to_means
 from scdp.paper.baselines.pairs import PairTable, compared, pair_features, sample_pairs, within_groups
-from scdp.paper.baselines.progress import Steps
+from scdp.paper.baselines.surface import Steps
 from scdp.table.records import records_from
 
 GROUPS = np.array(["b", "a", "b", "c", "a", "b", "a"])

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from scdp.errors import DataNotFoundError, InputError
-from scdp.paper.datasets import fetch, locate, sources
+from scdp.paper.datasets import files, sources
 
 SIZE = 150_000
 CONTENT = os.urandom(SIZE)
@@ -85,7 +85,7 @@ def target(tmp_path):
 
 
 def get(url, target, *, size=SIZE, sha256=DIGEST, timeout=5.0):
-    fetch.fetch_file(url, target, size=size, sha256=sha256, timeout=timeout)
+    files.fetch_file(url, target, size=size, sha256=sha256, timeout=timeout)
 
 
 def nothing_left(target) -> bool:
@@ -96,7 +96,7 @@ def test_a_good_file_arrives_whole(server, target):
     get(f"{server}/good", target)
     assert target.read_bytes() == CONTENT
     assert [path.name for path in target.parent.iterdir()] == ["file.bin"]
-    assert fetch.digest_of(target) == DIGEST
+    assert files.digest_of(target) == DIGEST
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_cache_that_cannot_be_written_is_named(server, target, monkeypatch):
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(fetch.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(files.tempfile, "mkstemp", refuse)
     with pytest.raises(InputError, match="Permission denied"):
         get(f"{server}/good", target)
     assert nothing_left(target)
@@ -168,7 +168,7 @@ def test_a_full_disk_leaves_no_file(server, target, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetch.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(InputError, match="No space left"):
         get(f"{server}/good", target)
     assert nothing_left(target)
@@ -188,27 +188,27 @@ def one_set(server, monkeypatch, tmp_path):
 
 def test_lookup_prefers_the_data_folder_then_the_cache_then_fetches(one_set, tmp_path):
     in_cache = tmp_path / "cache/scdp/data/small/raw/file.bin"
-    assert locate.find(one_set, one_set.files[0]) is None
-    assert locate.require("small", "raw/file.bin") == in_cache
-    assert locate.check(one_set, one_set.files[0]) == ""
+    assert files.find(one_set, one_set.files[0]) is None
+    assert files.require("small", "raw/file.bin") == in_cache
+    assert files.check(one_set, one_set.files[0]) == ""
     in_data = tmp_path / "data/small/raw/file.bin"
     in_data.parent.mkdir(parents=True)
     in_data.write_bytes(b"mine")
-    assert locate.require("small", "raw/file.bin") == in_data
-    assert "digest differs" in locate.check(one_set, one_set.files[0])
+    assert files.require("small", "raw/file.bin") == in_data
+    assert "digest differs" in files.check(one_set, one_set.files[0])
 
 
 def test_offline_forbids_fetching(one_set, monkeypatch, tmp_path):
     monkeypatch.setenv("SCDP_OFFLINE", "1")
     with pytest.raises(DataNotFoundError, match=r"small/raw/file\.bin is not in .* SCDP_OFFLINE forbids"):
-        locate.require("small", "raw/file.bin")
+        files.require("small", "raw/file.bin")
     assert not (tmp_path / "cache").exists()
 
 
 def test_a_failed_fetch_says_where_it_looked_and_why(one_set, tmp_path):
     broken = replace(one_set.files[0], sha256="0" * 64)
     with pytest.raises(DataNotFoundError) as caught:
-        locate.fetch(one_set, broken)
+        files.fetch(one_set, broken)
     assert str(tmp_path / "data") in str(caught.value)
     assert "pinned" in str(caught.value)
 
@@ -216,12 +216,12 @@ def test_a_failed_fetch_says_where_it_looked_and_why(one_set, tmp_path):
 def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "a"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
-    assert locate.cache_folder() == tmp_path / "a" / "scdp" / "data"
+    assert files.cache_folder() == tmp_path / "a" / "scdp" / "data"
     monkeypatch.delenv("SCDP_CACHE")
-    assert locate.cache_folder() == tmp_path / "b" / "scdp" / "data"
+    assert files.cache_folder() == tmp_path / "b" / "scdp" / "data"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert locate.cache_folder() == tmp_path / ".cache" / "scdp" / "data"
+    assert files.cache_folder() == tmp_path / ".cache" / "scdp" / "data"
 
 
 def test_every_source_is_pinned_and_speaks_https():
@@ -241,6 +241,6 @@ def test_files_on_this_machine_are_the_published_ones(data_or_skip, monkeypatch)
         source = sources.source_named(name)
         for file in source.files:
             with data_or_skip():
-                place = locate.require(name, file.path)
+                place = files.require(name, file.path)
             assert place.stat().st_size == file.size
-            assert locate.check(source, file) == ""
+            assert files.check(source, file) == ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scdp.errors import InputError
-from scdp.paper.datasets import coreference, gum, load_coreference
+from scdp.paper.datasets import coreference, load_coreference
 
 # The names that differ from the table derived before this extraction was written; ours are whole.
 BETTER_NAMES = {
@@ -37,7 +37,7 @@ def sentence(*words: str) -> str:
 
 
 def found(*words: str) -> list[tuple[str, str, str, str]]:
-    return [(m.kind, m.name, m.span, m.head) for m in gum.mentions(sentence(*words), "doc")]
+    return [(m.kind, m.name, m.span, m.head) for m in coreference.mentions(sentence(*words), "doc")]
 
 
 def test_nested_mentions_of_one_token_and_of_many():
@@ -54,7 +54,7 @@ def test_nested_mentions_of_one_token_and_of_many():
 
 def test_the_innermost_open_span_of_a_group_closes_first():
     tokens = list(
-        gum.read_tokens(
+        coreference.read_tokens(
             sentence(
                 "Ann/PROPN/0/root/Entity=(7-person-new-x-cf1-1-coref",
                 "'s/PART/1/case/_",
@@ -63,7 +63,7 @@ def test_the_innermost_open_span_of_a_group_closes_first():
             "doc",
         )
     )
-    assert [(span.first, span.last) for span in gum.read_spans(tokens, "doc")] == [(2, 2), (0, 2)]
+    assert [(span.first, span.last) for span in coreference.read_spans(tokens, "doc")] == [(2, 2), (0, 2)]
 
 
 def test_other_types_and_other_heads_are_left_out():
@@ -118,7 +118,7 @@ def test_multiword_lines_and_empty_nodes_do_not_shift_positions():
         "2.1=>gone/VERB/_/_/_",
         "Bonn/PROPN/0/root/Entity=(2-place-new-x-cf1-1-sgl)",
     )
-    assert [(m.first, m.last, m.name, m.span) for m in gum.mentions(text * 2, "doc")] == [
+    assert [(m.first, m.last, m.name, m.span) for m in coreference.mentions(text * 2, "doc")] == [
         (0, 1, "Ann", "Ann's"),
         (2, 2, "Bonn", "Bonn"),
         (3, 4, "Ann", "Ann's"),
@@ -147,7 +147,7 @@ def test_the_spacing_after_a_multiword_is_that_of_its_line():
 )
 def test_broken_annotation_is_named(text, message):
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
-        gum.mentions(text, "doc")
+        coreference.mentions(text, "doc")
 
 
 def test_splits_are_read_from_headings_and_bullets(tmp_path):

@@ -8,13 +8,10 @@ from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
 from scdp.paper.experiments import chapters, paper
 from scdp.paper.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
-from scdp.paper.experiments.parts import Parts, write_atomically
 from scdp.paper.experiments.protocol import Effort, Outcome, Watch, joined
-from scdp.paper.experiments.results import rows_of
+from scdp.paper.experiments.results import Parts, rows_of, score_draws, scored, write_atomically
 from scdp.paper.experiments.run import one_thread_a_library, planned
-from scdp.paper.experiments.scores import score_draws, scored
-from scdp.paper.experiments.settings import FULL, QUICK, Settings
-from scdp.paper.experiments.systems import SYSTEMS, TEXT, chosen_systems
+from scdp.paper.experiments.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
 from scdp.paper.experiments.tasks import TASKS, Problem, chosen_tasks
 from scdp.table.records import records_from
 

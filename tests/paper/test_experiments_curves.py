@@ -3,8 +3,9 @@ import pytest
 from scipy import integrate
 from scipy.special import comb, gammaln
 
-from scdp.chains import crp
+from scdp.chains.concentration import expected_clusters
 from scdp.paper.experiments import curves
+from twins import crp
 
 
 def partitions(n):
@@ -48,7 +49,7 @@ def test_without_discount_it_is_the_dirichlet_process():
     assert curves.log_pitman_yor(sizes, 2.5, 0.0) == pytest.approx(crp.log_probability(sizes, 2.5))
     n = np.array([1, 10, 100])
     curve = curves.expected_pitman_yor(n, 2.5, 0.0)
-    mean, deviation = crp.expected_clusters(n, 2.5)
+    mean, deviation = expected_clusters(n, 2.5)
     assert curve.mean == pytest.approx(mean)
     assert curve.deviation == pytest.approx(deviation, abs=1e-6)
 

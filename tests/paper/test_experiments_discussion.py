@@ -2,8 +2,17 @@ import pytest
 
 from paper.test_experiments import part
 from scdp.paper.experiments import discussion
-from scdp.paper.experiments.claims import CLAIMS, answer, claims_chapter
-from scdp.paper.experiments.discussion import HIGHER, LOWER, SAME, Remark, comparison_chapter, written_remarks
+from scdp.paper.experiments.discussion import (
+    CLAIMS,
+    HIGHER,
+    LOWER,
+    SAME,
+    Remark,
+    answer,
+    claims_chapter,
+    comparison_chapter,
+    written_remarks,
+)
 from scdp.paper.experiments.document import Paragraph, Table
 from scdp.paper.experiments.paper import PUBLISHED
 from scdp.paper.experiments.results import rows_of

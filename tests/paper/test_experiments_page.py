@@ -8,10 +8,11 @@ from click.testing import CliRunner
 from paper.test_experiments import part
 from scdp.cli import main
 from scdp.errors import InputError, MissingExtraError
-from scdp.paper.experiments import curves, figures, origin, page, pictures
+from scdp.paper.experiments import curves, figures, output
+from scdp.paper.experiments import run as experiment_run
 from scdp.paper.experiments.output import write_results
-from scdp.paper.experiments.parts import Parts
-from scdp.paper.experiments.settings import Settings
+from scdp.paper.experiments.results import Parts
+from scdp.paper.experiments.systems import Settings
 from scdp.paper.experiments.tasks import TASKS
 
 PNG = b"\x89PNG"
@@ -76,7 +77,7 @@ def test_the_types_are_those_of_the_best_model_and_rare_ones_are_counted(parts, 
 
 
 def test_pictures_are_the_same_for_the_same_numbers(fits):
-    assert pictures.clusters_by_items(fits) == pictures.clusters_by_items(fits)
+    assert figures.clusters_by_items(fits) == figures.clusters_by_items(fits)
 
 
 def test_without_matplotlib_numbers_are_still_written(parts, fits, tmp_path, monkeypatch):
@@ -85,7 +86,7 @@ def test_without_matplotlib_numbers_are_still_written(parts, fits, tmp_path, mon
     assert "A picture is left out: a picture needs matplotlib" in (tmp_path / "results.md").read_text()
     assert (tmp_path / "figure1.json").exists()
     with pytest.raises(MissingExtraError, match=r"scdp\[plots\]"):
-        pictures.require_matplotlib()
+        figures.require_matplotlib()
 
 
 def test_figure1_alone(data_or_skip, tmp_path, monkeypatch):
@@ -102,11 +103,11 @@ def test_figure1_alone(data_or_skip, tmp_path, monkeypatch):
 
 
 def test_the_page_of_the_docs_says_where_its_numbers_come_from(parts, fits, tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "fit_tasks", lambda settings: fits)
+    monkeypatch.setattr(output, "fit_tasks", lambda settings: fits)
     run = Parts(tmp_path / "run", SETTINGS, resume=False)
     run.write({**parts[0], "origin": "commit abc"}, "digits", "scdp1", 0)
     run.write({**parts[1], "origin": "commit def-dirty"}, "digits", "fine", 0)
-    text = page.write_page(tmp_path / "run", tmp_path / "docs").read_text()
+    text = output.write_page(tmp_path / "run", tmp_path / "docs").read_text()
     assert "commit abc, commit def-dirty. Not run yet: Identity uncertainty; Proper noun" in text
     assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == ["figures", "results.md"]
     assert (tmp_path / "docs" / "figures" / "figure1.png").exists()
@@ -114,17 +115,17 @@ def test_the_page_of_the_docs_says_where_its_numbers_come_from(parts, fits, tmp_
 
 def test_the_page_needs_a_run(tmp_path, capsys):
     with pytest.raises(InputError, match="holds no run; make one with"):
-        page.write_page(tmp_path, tmp_path / "docs")
-    assert page.main([str(tmp_path), str(tmp_path / "docs")]) == 2
-    assert page.main([]) == 2
+        output.write_page(tmp_path, tmp_path / "docs")
+    assert output.main([str(tmp_path), str(tmp_path / "docs")]) == 2
+    assert output.main([]) == 2
     assert "usage" in capsys.readouterr().err
 
 
 def test_the_origin_is_a_commit_or_a_version(monkeypatch):
-    assert origin.code_origin().startswith(("commit ", "version "))
+    assert experiment_run.code_origin().startswith(("commit ", "version "))
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert origin.code_origin.__wrapped__().startswith("version ")
+    assert experiment_run.code_origin.__wrapped__().startswith("version ")
 
 
 def test_a_whole_run_leaves_no_task_out():
-    assert page.left_out([part(task=task) for task in TASKS]) == ""
+    assert output.left_out([part(task=task) for task in TASKS]) == ""

@@ -11,21 +11,20 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.chains import crp, likelihood
-from scdp.chains.distances.clusters import ROUNDING
+from scdp._typing import Floats, Integers
 from scdp.chains.distances.items import DistanceItems
-from scdp.chains.distances.slice import LOWEST, MAX_STEPS
-from scdp.chains.priors import PrecisionGrid
-from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
+from scdp.chains.distances.precisions import LOWEST, MAX_STEPS
+from scdp.chains.distances.rows import ROUNDING
+from scdp.chains.state import PrecisionGrid, State
 from scdp.chains.vectors.types import SMALLEST
+from twins import crp, likelihood
 from twins.vectors import NEW, choose, first_empty, slots_in_use
 
 Index = Integers | NDArray[np.bool_] | list[int]
 
 
 def squares(items: DistanceItems, left: Index, right: Index) -> Floats:
-    """Squared distances (left, right, features) of items of one restaurant."""
+    """Squared distances (left, right, features) of items of one group."""
     every = np.arange(len(items.place))
     rows = items.row_start[every[left]][:, None] + items.place[every[right]][None, :]
     return items.squared[rows, : items.n_features].astype(np.float64)
@@ -79,10 +78,10 @@ def cluster_log_marginal(
     )
 
 
-def log_seating(items: DistanceItems, state: State, cluster: Integers) -> float:
-    """Log of prior times likelihood of a seating, types and precisions given."""
+def log_partition(items: DistanceItems, state: State, cluster: Integers) -> float:
+    """Log of prior times likelihood of a laid_out, types and precisions given."""
     precision = state.precision[state.type]
-    prior = likelihood.partition_log_prior(cluster, items.restaurant, state.cluster_concentration)
+    prior = likelihood.partition_log_prior(cluster, items.group, state.cluster_concentration)
     return prior + sum(
         cluster_log_marginal(items, cluster == k, precision[cluster == k], state.mean_variance)
         for k in np.unique(cluster)
@@ -95,7 +94,7 @@ def resample_clusters(
     cluster, negative = state.cluster.copy(), 0
     precision = state.precision[state.type]
     for i in items.hidden[np.argsort(state.type[items.hidden], kind="stable")]:
-        start, end = items.slot_start[items.restaurant[i]], items.slot_end[items.restaurant[i]]
+        start, end = items.slot_start[items.group[i]], items.slot_end[items.group[i]]
         cluster[i] = NEW
         candidates = slots_in_use(cluster, start, end)
         weights = []
@@ -128,10 +127,10 @@ def split_merge(
 def propose_split_or_merge(
     rng: np.random.Generator, items: DistanceItems, state: State, cluster: Integers
 ) -> tuple[Integers | None, float, int]:
-    """A proposed seating, the log of its Metropolis-Hastings ratio, and negative squared norms met."""
+    """A proposed laid_out, the log of its Metropolis-Hastings ratio, and negative squared norms met."""
     hidden, precision = items.hidden, state.precision[state.type]
     first = hidden[int(rng.random() * len(hidden))]
-    others = hidden[(items.restaurant[hidden] == items.restaurant[first]) & (hidden != first)]
+    others = hidden[(items.group[hidden] == items.group[first]) & (hidden != first)]
     if len(others) == 0:
         return None, 0.0, 0
     second = others[int(rng.random() * len(others))]
@@ -160,8 +159,8 @@ def propose_split_or_merge(
     apart, merged = cluster.copy(), cluster.copy()
     merged[opened] = cluster[second]
     if together:
-        apart[opened] = first_empty(cluster, items.slot_start[items.restaurant[first]])
-    log_split = log_seating(items, state, apart) - log_seating(items, state, merged) - log_proposal
+        apart[opened] = first_empty(cluster, items.slot_start[items.group[first]])
+    log_split = log_partition(items, state, apart) - log_partition(items, state, merged) - log_proposal
     return (apart, log_split, negative) if together else (merged, -log_split, negative)
 
 
@@ -279,7 +278,7 @@ def resample_mean_variance(
 def separation_prior(items: DistanceItems, state: State) -> tuple[Floats, Floats, int]:
     gaps, negative = [], 0
     used = np.unique(state.cluster)
-    place = {int(slot): items.restaurant[state.cluster == slot][0] for slot in used}
+    place = {int(slot): items.group[state.cluster == slot][0] for slot in used}
     for a, slot in enumerate(used):
         for other in used[:a]:
             if place[int(slot)] == place[int(other)]:
@@ -313,7 +312,7 @@ def log_joint(items: DistanceItems, state: State, concentration_priors: Floats) 
     kinds, type_sizes = np.unique(state.type, return_counts=True)
     grid = PrecisionGrid(state.grid, np.exp(state.grid_log_weight)) if len(state.grid) else None
     return float(
-        log_seating(items, state, state.cluster)
+        log_partition(items, state, state.cluster)
         + crp.log_probability(type_sizes, state.type_concentration)
         + likelihood.precision_log_prior(state.precision[kinds], state.shape, state.rate, grid)
         + likelihood.gamma_log_density(alphas, prior_shape, prior_rate).sum()

@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from scdp.chains import crp, likelihood
-from scdp.chains.priors import PrecisionGrid
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from scdp._typing import Floats, Integers
+from scdp.chains.state import PrecisionGrid
+from twins import crp, likelihood
 
 
 def partitions(n: int) -> Integers:
@@ -31,23 +28,23 @@ def _growth_strings(n: int) -> Iterator[tuple[int, ...]]:
             yield (*head, label)
 
 
-def consistent(partition: Integers, known: Integers, restaurants: Integers) -> bool:
-    """Whether a partition respects the known labels (-1 = hidden) and never joins two restaurants."""
+def consistent(partition: Integers, known: Integers, groups: Integers) -> bool:
+    """Whether a partition respects the known labels (-1 = hidden) and never joins two groups."""
     for i in range(len(partition)):
         for j in range(i):
             together = partition[i] == partition[j]
-            if together and restaurants[i] != restaurants[j]:
+            if together and groups[i] != groups[j]:
                 return False
-            both_known = known[i] >= 0 and known[j] >= 0 and restaurants[i] == restaurants[j]
+            both_known = known[i] >= 0 and known[j] >= 0 and groups[i] == groups[j]
             if both_known and together != (known[i] == known[j]):
                 return False
     return True
 
 
-def allowed_partitions(known: Integers, restaurants: Integers) -> Integers:
-    """The partitions a posterior may hold, given known labels and restaurants."""
+def allowed_partitions(known: Integers, groups: Integers) -> Integers:
+    """The partitions a posterior may hold, given known labels and groups."""
     every = partitions(len(known))
-    return every[[consistent(row, known, restaurants) for row in every]]
+    return every[[consistent(row, known, groups) for row in every]]
 
 
 def normalize(log_weights: Floats) -> Floats:
@@ -58,14 +55,14 @@ def cluster_posterior(
     points: Floats,
     precision_of_item: Floats,
     known: Integers,
-    restaurants: Integers,
+    groups: Integers,
     concentration: float,
     mean_variance: float,
 ) -> tuple[Integers, Floats]:
     """Every allowed partition and its posterior probability, given each item's precision row."""
-    rows = allowed_partitions(known, restaurants)
+    rows = allowed_partitions(known, groups)
     weights = [
-        likelihood.partition_log_prior(row, restaurants, concentration)
+        likelihood.partition_log_prior(row, groups, concentration)
         + partition_log_likelihood(points, row, precision_of_item, mean_variance)
         for row in rows
     ]
@@ -102,14 +99,14 @@ def type_posterior(
 def joint_posterior(
     points: Floats,
     known: Integers,
-    restaurants: Integers,
+    groups: Integers,
     cluster_concentration: float,
     type_concentration: float,
     grid: PrecisionGrid,
     mean_variance: float,
 ) -> tuple[list[tuple[Integers, Integers, Integers]], Floats]:
     """All states (clusters, types, grid row of each type) and their posterior probabilities."""
-    clusters = allowed_partitions(known, restaurants)
+    clusters = allowed_partitions(known, groups)
     states: list[tuple[Integers, Integers, Integers]] = []
     weights: list[float] = []
     log_grid = np.log(grid.weights)
@@ -120,7 +117,7 @@ def joint_posterior(
             states.append((row, types, choice))
             weights.append(
                 prior
-                + likelihood.partition_log_prior(row, restaurants, cluster_concentration)
+                + likelihood.partition_log_prior(row, groups, cluster_concentration)
                 + partition_log_likelihood(points, row, precision, mean_variance)
             )
     return states, normalize(np.array(weights))

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scdp.chains import crp
-from scdp.chains.priors import PrecisionGrid, Priors
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from scdp._typing import Floats, Integers
+from scdp.chains.state import PrecisionGrid, Priors
+from twins import crp
 
 
 @dataclass(frozen=True)
@@ -35,12 +32,12 @@ def draw_precisions(rng: np.random.Generator, priors: Priors, n: int, n_features
     return rng.standard_gamma(prior.shape, (n, n_features)) / prior.rate
 
 
-def draw_clusters(rng: np.random.Generator, restaurants: Integers, concentration: float) -> Integers:
-    """One partition per restaurant, with labels that are distinct across restaurants."""
-    clusters = np.empty(len(restaurants), dtype=np.int64)
+def draw_clusters(rng: np.random.Generator, groups: Integers, concentration: float) -> Integers:
+    """One partition per group, with labels that are distinct across groups."""
+    clusters = np.empty(len(groups), dtype=np.int64)
     used = 0
-    for place in np.unique(restaurants):
-        inside = restaurants == place
+    for place in np.unique(groups):
+        inside = groups == place
         clusters[inside] = used + crp.draw_partition(rng, int(inside.sum()), concentration)
         used = int(clusters[inside].max()) + 1
     return clusters
@@ -48,7 +45,7 @@ def draw_clusters(rng: np.random.Generator, restaurants: Integers, concentration
 
 def simulate(
     rng: np.random.Generator,
-    restaurants: Integers,
+    groups: Integers,
     n_features: int,
     priors: Priors,
     *,
@@ -59,8 +56,8 @@ def simulate(
     """Draw a data set; concentrations come from their priors unless given; values go missing at random."""
     alpha_cluster = cluster_concentration or priors.cluster_concentration.draw(rng)
     alpha_type = type_concentration or priors.type_concentration.draw(rng)
-    n = len(restaurants)
-    clusters = draw_clusters(rng, restaurants, alpha_cluster)
+    n = len(groups)
+    clusters = draw_clusters(rng, groups, alpha_cluster)
     types = crp.draw_partition(rng, n, alpha_type)
     means = rng.standard_normal((int(clusters.max()) + 1, n_features)) * np.sqrt(priors.mean_variance)
     precision = draw_precisions(rng, priors, int(types.max()) + 1, n_features)

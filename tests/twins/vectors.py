@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from scdp.chains import crp, likelihood
-from scdp.chains.priors import PrecisionGrid
-from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers, Items
+from scdp._typing import Floats, Integers
+from scdp.chains.state import PrecisionGrid, State
+from scdp.chains.vectors.items import Items
 from scdp.chains.vectors.types import SMALLEST
+from twins import crp, likelihood
 
 NEW = -1
 
@@ -45,7 +45,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
     precision = state.precision[state.type]
     order = items.hidden[np.argsort(state.type[items.hidden], kind="stable")]
     for i in order:
-        start, end = items.slot_start[items.restaurant[i]], items.slot_end[items.restaurant[i]]
+        start, end = items.slot_start[items.group[i]], items.slot_end[items.group[i]]
         cluster[i] = NEW
         candidates = slots_in_use(cluster, start, end)
         weights = []
@@ -74,10 +74,10 @@ def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: 
 def propose_split_or_merge(
     rng: np.random.Generator, items: Items, state: State, cluster: Integers
 ) -> tuple[Integers | None, float]:
-    """A proposed seating and its log Metropolis-Hastings ratio; None where the move is refused outright."""
+    """A proposed laid_out and its log Metropolis-Hastings ratio; None where the move is refused outright."""
     hidden = items.hidden
     first = hidden[int(rng.random() * len(hidden))]
-    others = hidden[(items.restaurant[hidden] == items.restaurant[first]) & (hidden != first)]
+    others = hidden[(items.group[hidden] == items.group[first]) & (hidden != first)]
     if len(others) == 0:
         return None, 0.0
     second = others[int(rng.random() * len(others))]
@@ -102,8 +102,8 @@ def propose_split_or_merge(
     apart, merged = cluster.copy(), cluster.copy()
     merged[opened] = cluster[second]
     if together:
-        apart[opened] = first_empty(cluster, items.slot_start[items.restaurant[first]])
-    log_split = log_seating(items, state, apart) - log_seating(items, state, merged) - log_proposal
+        apart[opened] = first_empty(cluster, items.slot_start[items.group[first]])
+    log_split = log_partition(items, state, apart) - log_partition(items, state, merged) - log_proposal
     return (apart, log_split) if together else (merged, -log_split)
 
 
@@ -115,10 +115,10 @@ def log_join(items: Items, state: State, i: int, side: list[int]) -> float:
     return float(np.log(len(side)) + density)
 
 
-def log_seating(items: Items, state: State, cluster: Integers) -> float:
-    """Log of prior times likelihood of a seating, types and precisions given."""
+def log_partition(items: Items, state: State, cluster: Integers) -> float:
+    """Log of prior times likelihood of a laid_out, types and precisions given."""
     points, precision = points_with_missing(items), state.precision[state.type]
-    prior = likelihood.partition_log_prior(cluster, items.restaurant, state.cluster_concentration)
+    prior = likelihood.partition_log_prior(cluster, items.group, state.cluster_concentration)
     return prior + sum(
         likelihood.cluster_log_marginal(points[cluster == k], precision[cluster == k], state.mean_variance)
         for k in np.unique(cluster)
@@ -227,7 +227,7 @@ def resample_clusters_given_means(
     nobody = np.empty((0, items.n_features))
     for i in items.hidden:
         row = state.precision[state.type[i]]
-        start, end = items.slot_start[items.restaurant[i]], items.slot_end[items.restaurant[i]]
+        start, end = items.slot_start[items.group[i]], items.slot_end[items.group[i]]
         cluster[i] = NEW
         candidates = slots_in_use(cluster, start, end)
         weights = [
@@ -254,7 +254,7 @@ def resample_concentration_inner_gibbs(
     rate: float,
     n_inner: int = 200,
 ) -> float:
-    """Appendix B as printed: an inner Gibbs sampler over one indicator per restaurant, then a Gamma draw."""
+    """Appendix B as printed: an inner Gibbs sampler over one indicator per group, then a Gamma draw."""
     x = rng.beta(concentration + 1, sizes)
     after_rate = rate - np.log(x).sum()
     base = shape - len(sizes) + n_clusters
@@ -294,7 +294,7 @@ def log_joint(items: Items, state: State, concentration_priors: Floats) -> float
     kinds, type_sizes = np.unique(state.type, return_counts=True)
     grid = PrecisionGrid(state.grid, np.exp(state.grid_log_weight)) if len(state.grid) else None
     return float(
-        log_seating(items, state, state.cluster)
+        log_partition(items, state, state.cluster)
         + crp.log_probability(type_sizes, state.type_concentration)
         + likelihood.precision_log_prior(state.precision[kinds], state.shape, state.rate, grid)
         + likelihood.gamma_log_density(alphas, prior_shape, prior_rate).sum()

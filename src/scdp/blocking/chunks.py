@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, TypeVar
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._parallel import map_in_threads
 
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+
+
 # The partners of some records, one after the other, and how many each has.
 Partners = Callable[[NDArray[np.int32]], tuple[NDArray[np.int64], NDArray[np.int32]]]
 
@@ -48,19 +47,7 @@ class Search:
 
     def chunks(self, threads: int) -> Iterator[Pairs]:
         """All pairs (left < right), sorted; the same whatever the number of threads."""
-        return in_threads(self.pairs, self.parts(np.arange(len(self.meetings), dtype=np.int32)), threads)
-
-
-def in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """The results in order; only a few items are under way at a time."""
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for item in items:
-            waiting.append(pool.submit(work, item))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        return map_in_threads(self.pairs, self.parts(np.arange(len(self.meetings), dtype=np.int32)), threads)
 
 
 def row_ranges(meetings: NDArray[np.int64]) -> NDArray[np.int64]:

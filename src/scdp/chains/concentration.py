@@ -1,4 +1,4 @@
-"""The concentration of a Dirichlet process given its clusters, in one or many restaurants (West; Appendix B).
+"""The concentration of a Dirichlet process given its clusters, in one or many groups (West; Appendix B).
 
 Given x_m ~ Beta(alpha + 1, n_m), the density of alpha is a Gamma density times prod (alpha + n_m). Multiplied
 out, that is a mixture of M + 1 Gammas weighed by the elementary symmetric polynomials of the n_m: drawn exactly.
@@ -9,10 +9,11 @@ from __future__ import annotations
 from math import lgamma
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose
-from scdp.chains.vectors.items import Floats, Integers
 
 
 @kernel
@@ -38,7 +39,7 @@ def resample_concentration(
     shape: float,
     rate: float,
 ) -> float:
-    """Draw alpha under a Gamma(shape, rate) prior; `n_clusters` counts the clusters of all restaurants."""
+    """Draw alpha under a Gamma(shape, rate) prior; `n_clusters` counts the clusters of all groups."""
     n = sizes.shape[0]
     after_rate = rate
     for m in range(n):
@@ -49,3 +50,12 @@ def resample_concentration(
         log_weight[j] = log_symmetric[n - j] + lgamma(after_shape) - after_shape * np.log(after_rate)
     after_shape = shape - n + n_clusters + choose(rng, log_weight, n + 1)
     return rng.standard_gamma(after_shape) / after_rate
+
+
+def expected_clusters(n: ArrayLike, concentration: float) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the number of clusters among n items."""
+    n = np.asarray(n, dtype=np.int64)
+    opens = concentration / (concentration + np.arange(max(int(n.max(initial=0)), 1)))
+    mean = np.concatenate([[0.0], np.cumsum(opens)])
+    variance = np.concatenate([[0.0], np.cumsum(opens * (1 - opens))])
+    return mean[n], np.sqrt(variance[n])

@@ -5,27 +5,69 @@ Chain i draws from child i of the seed, so its draws depend neither on the numbe
 
 from __future__ import annotations
 
+import math
+import os
+import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
+from scdp._parallel import ChainProgress, NoProgress, map_in_threads
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import n_distinct
-from scdp.chains.breakdown import broken_down, check_numbers
-from scdp.chains.checkpoints import Checkpoints, NoCheckpoints
+from scdp.chains.checkpoint import Checkpoints, NoCheckpoints, write
 from scdp.chains.distances.density import log_joint_of_centroids, log_joint_of_distances
 from scdp.chains.distances.items import AnyItems, DistanceItems
-from scdp.chains.plan import Info, Plan
-from scdp.chains.priors import Priors
-from scdp.chains.progress import ChainProgress, Silent
-from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.separation.density import log_joint_conditioned
-from scdp.chains.state import State
+from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.sweep import Constants, constants_of, sweep
 from scdp.chains.vectors.density import log_joint
-from scdp.chains.vectors.items import Floats, Integers
+from scdp.errors import InputError, NumericalError
+
+
+def check_numbers(state: State, *more: float) -> None:
+    """FloatingPointError if anything of a state, or one of the other numbers, is no number."""
+    scalars = (
+        state.cluster_concentration,
+        state.type_concentration,
+        state.mean_variance,
+        state.separation_rate,
+    )
+    # Sums, which are no number as soon as a part is none: this is asked after every sweep.
+    if math.isnan(sum(scalars, state.precision.sum() + state.means.sum())):
+        names = [name for name, value in state._asdict().items() if np.isnan(value).any()]
+        raise FloatingPointError(f"{', '.join(names) or 'a sum'} is no number")
+    if any(map(math.isnan, more)):
+        raise FloatingPointError("the log joint is no number")
+
+
+def broken_down(
+    reason: FloatingPointError,
+    chain: int,
+    sweep: int,
+    before: State,
+    generator: Mapping[str, Any],
+    folder: Path | None,
+) -> NumericalError:
+    """The error to raise; what the sweep began with is kept, so that it can be made again. Rows are not."""
+    place = folder or Path(tempfile.gettempdir())
+    path = place / f"broken-chain{chain + 1}-{os.getpid()}.npz"
+    fields = before._asdict()
+    arrays = {name: value for name, value in fields.items() if np.ndim(value)}
+    scalars = {name: float(value) for name, value in fields.items() if not np.ndim(value)}
+    about = {"chain": chain, "sweep": sweep, "state": scalars, "generator": generator, "reason": str(reason)}
+    try:
+        write(path, about, arrays)
+        kept = f"{path} keeps the state before it, without the rows: please send it with a report"
+    except InputError as error:
+        kept = f"its state could not be kept ({error})"
+    return NumericalError(f"chain {chain + 1}, sweep {sweep}: {reason}, so nothing was drawn from it; {kept}")
+
 
 TRACES = ("n_clusters", "n_types", "log_joint", "alpha_cluster", "alpha_type", "mean_variance")
 CONDITIONED_TRACES = ("separation_rate", "opened_clusters", "improper_means")
@@ -79,18 +121,13 @@ def run_chains(
     def one(chain: int) -> State:
         return run_chain(
             chain, items, starts[chain], rngs[chain], plan, priors, schedule, constants, recorder, traces,
-            progress or Silent(), checkpoints or NoCheckpoints(), stop,
+            progress or NoProgress(), checkpoints or NoCheckpoints(), stop,
         )  # fmt: skip
 
     # With checkpoints always in threads: Ctrl-C then reaches this one, and chains stop at the end of a sweep.
     if checkpoints is None and (schedule.n_jobs == 1 or schedule.n_chains == 1):
         return [one(chain) for chain in range(schedule.n_chains)], traces
-    with ThreadPoolExecutor(schedule.n_jobs) as pool:
-        try:
-            return list(pool.map(one, range(schedule.n_chains))), traces
-        except BaseException:
-            stop.set()
-            raise
+    return list(map_in_threads(one, range(schedule.n_chains), schedule.n_jobs, stop)), traces
 
 
 def run_chain(
@@ -159,15 +196,15 @@ def note(
 
 def log_joint_under(plan: Plan, items: AnyItems, state: State, priors: Floats) -> float:
     """The log of the target that the plan's kernels leave invariant."""
-    reading = READINGS[plan.conditioning] if plan.conditioning else None
+    variant = VARIANTS[plan.conditioning] if plan.conditioning else None
     if isinstance(items, DistanceItems):
-        if reading is None:
+        if variant is None:
             return log_joint_of_distances(items, state, priors)
-        return log_joint_of_centroids(items, state, reading, priors)
+        return log_joint_of_centroids(items, state, variant, priors)
     return (
         log_joint(items, state, priors)
-        if reading is None
-        else log_joint_conditioned(items, state, reading, priors)
+        if variant is None
+        else log_joint_conditioned(items, state, variant, priors)
     )
 
 

@@ -5,11 +5,38 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.chains.distances.items import AnyItems, AnySeating, DistanceItems
-from scdp.chains.distances.start import medoid_labels
-from scdp.chains.priors import PrecisionGrid, Priors
-from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
+from scdp._typing import Floats, Integers
+from scdp.chains.distances.items import AnyItems, DistanceItems, Layout
+from scdp.chains.state import PrecisionGrid, Priors, State
+
+
+def medoid_labels(
+    rng: np.random.Generator, items: DistanceItems, members: Integers, k: int, n_steps: int = 10
+) -> Integers:
+    """A few steps of k-medoids from random members of one group: a start needs no more."""
+    far = mean_squares(items, members)
+    medoids = rng.permutation(len(members))[:k]
+    labels = far[:, medoids].argmin(axis=1)
+    for _ in range(n_steps):
+        for j in np.unique(labels):
+            inside = np.flatnonzero(labels == j)
+            medoids[j] = inside[far[np.ix_(inside, inside)].sum(axis=0).argmin()]
+        labels = far[:, medoids].argmin(axis=1)
+    return labels
+
+
+def mean_squares(items: DistanceItems, members: Integers) -> Floats:
+    """Squared distances averaged over the features both items have; pairs without any are at the mean distance."""
+    places = items.place[members]
+    observed = items.observed[members]
+    far = np.empty((len(members), len(members)))
+    for a, i in enumerate(members):
+        far[a] = items.squared[items.row_start[i] + places].sum(axis=1, dtype=np.float64)
+    shared = observed @ observed.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far /= shared
+    return np.where(shared > 0, far, far[shared > 0].mean() if (shared > 0).any() else 0.0)
+
 
 STARTS = ("kmeans", "singletons", "one")
 
@@ -21,7 +48,7 @@ def start_of_chain(init: str, chain: int) -> str:
 
 def initial_state(
     rng: np.random.Generator,
-    seating: AnySeating,
+    layout: Layout,
     init: str | Integers,
     priors: Priors,
     *,
@@ -29,14 +56,14 @@ def initial_state(
     type_concentration: float = 1.0,
 ) -> State:
     """Clusters as asked for, one reference type with precision 1, and the concentrations given."""
-    items = seating.items
-    cluster = seating.known_slot.copy()
+    items = layout.items
+    cluster = layout.known_slot.copy()
     for place in range(len(items.slot_start)):
-        members = items.hidden[items.restaurant[items.hidden] == place]
+        members = items.hidden[items.group[items.hidden] == place]
         if len(members):
             labels = init[members] if isinstance(init, np.ndarray) else part_labels(rng, items, members, init)
-            # A given start opens clusters of its own: those after the known slots of the restaurant.
-            known = np.unique(cluster[(items.restaurant == place) & (cluster >= 0)])
+            # A given start opens clusters of its own: those after the known slots of the group.
+            known = np.unique(cluster[(items.group == place) & (cluster >= 0)])
             _, position = np.unique(labels, return_inverse=True)
             cluster[members] = items.slot_start[place] + len(known) + position
     rows = precision_start(priors, items.n_features)
@@ -75,7 +102,7 @@ def precision_start(priors: Priors, n_features: int) -> dict[str, Floats]:
 def part_labels(
     rng: np.random.Generator, items: AnyItems, members: NDArray[np.int64], init: str
 ) -> NDArray[np.int64]:
-    """Starting labels for the hidden items of one restaurant."""
+    """Starting labels for the hidden items of one group."""
     n = len(members)
     if init == "one":
         return np.zeros(n, dtype=np.int64)

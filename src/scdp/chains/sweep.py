@@ -7,18 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import n_distinct
 from scdp.chains.concentration import log_symmetric_polynomials, resample_concentration
 from scdp.chains.distances.items import AnyItems, DistanceItems
 from scdp.chains.distances.sweep import distance_sweep
-from scdp.chains.plan import Info, Plan
-from scdp.chains.priors import Priors
 from scdp.chains.separation.sweep import conditioned_sweep
-from scdp.chains.state import State
-from scdp.chains.vectors.clusters import resample_clusters
-from scdp.chains.vectors.items import Floats, Integers, Items
+from scdp.chains.state import Info, Plan, Priors, State
+from scdp.chains.vectors.clusters import resample_clusters, resample_clusters_given_means
+from scdp.chains.vectors.items import Items
 from scdp.chains.vectors.means import draw_mean_variance, draw_means, separation_prior
-from scdp.chains.vectors.paper import resample_clusters_given_means
 from scdp.chains.vectors.split_merge import split_merge
 from scdp.chains.vectors.types import resample_precisions, resample_types
 
@@ -34,7 +32,7 @@ class Constants(NamedTuple):
 
 def constants_of(items: AnyItems) -> Constants:
     sizes = items.sizes
-    whole = np.array([len(items.restaurant)], dtype=np.int64)
+    whole = np.array([len(items.group)], dtype=np.int64)
     return Constants(sizes, log_symmetric_polynomials(sizes), whole, log_symmetric_polynomials(whole))
 
 

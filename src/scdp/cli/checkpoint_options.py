@@ -83,7 +83,7 @@ def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
 
 
 def _discard(folder: Path) -> None:
-    from scdp.chains.checkpoints import discard
+    from scdp.chains.checkpoint import discard
 
     for part in PARTS:
         discard(folder / part)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from scdp.errors import DataNotFoundError, InputError
-from scdp.paper.datasets import locate
+from scdp.paper.datasets import files
 from scdp.paper.datasets.sources import NAMES, File, Source, source_named
 
 _HEADER = ("name", "records", "clusters", "licence", "where")
@@ -84,12 +84,12 @@ def _row(source: Source) -> tuple[str, ...]:
 
 
 def _where(source: Source) -> str:
-    missing = [file.path for file in source.files if locate.find(source, file) is None]
+    missing = [file.path for file in source.files if files.find(source, file) is None]
     if len(missing) == len(source.files):
         return "not here"
     if missing:
         return f"without {', '.join(missing)}"
-    first = locate.find(source, source.files[0])
+    first = files.find(source, source.files[0])
     return str(first)[: -len(source.files[0].path) - 1]
 
 
@@ -107,8 +107,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _show(source: Source, file: File, check: bool) -> bool:
-    place = locate.find(source, file)
-    problem = locate.check(source, file) if check or place is None else ""
+    place = files.find(source, file)
+    problem = files.check(source, file) if check or place is None else ""
     verdict = (problem or "digest is right") if check else problem
     click.echo(f"{place or file.path}{': ' if verdict else ''}{verdict}")
     return not problem
@@ -117,16 +117,16 @@ def _show(source: Source, file: File, check: bool) -> bool:
 def _fetch(source: Source, file: File) -> str:
     """Fetch what is missing, say so, and return what went wrong."""
     label = f"{source.name}/{file.path}"
-    place = locate.find(source, file)
+    place = files.find(source, file)
     try:
-        if place and not locate.check(source, file):
+        if place and not files.check(source, file):
             click.echo(f"{label}: already here")
-        elif place and not place.is_relative_to(locate.cache_folder()):
+        elif place and not place.is_relative_to(files.cache_folder()):
             raise InputError(
                 f"{place}: not the published file (its SHA-256 differs); remove it or put that file there"
             )
         else:
-            click.echo(f"{label}: fetched to {locate.fetch(source, file)}")
+            click.echo(f"{label}: fetched to {files.fetch(source, file)}")
     except InputError as error:
         click.echo(f"{label}: not fetched")
         return str(error)

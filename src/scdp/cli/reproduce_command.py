@@ -10,8 +10,7 @@ import click
 from scdp.errors import ScdpError
 
 if TYPE_CHECKING:
-    from scdp.paper.experiments.settings import Settings
-    from scdp.paper.experiments.systems import System
+    from scdp.paper.experiments.systems import Settings, System
 
 EXAMPLES = """\b
 Examples:
@@ -53,9 +52,8 @@ def reproduce(
     results.html, one page that needs nothing else. Every finished part is kept at once, so an
     interrupted run goes on with the same command and --resume.
     """
-    from scdp.paper.experiments.pictures import require_matplotlib
-    from scdp.paper.experiments.settings import Settings
-    from scdp.paper.experiments.systems import chosen_systems
+    from scdp.paper.experiments.figures import require_matplotlib
+    from scdp.paper.experiments.systems import Settings, chosen_systems
     from scdp.paper.experiments.tasks import chosen_tasks
 
     if task == "figure1":

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.blocking.chunks import in_threads
+from scdp._parallel import map_in_threads
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
 from scdp.linkage.learned import LearnedRestaurant
@@ -87,7 +87,7 @@ class LocalEngine(OnThisMachine):
                 finished.keep(shard, draws)
             return shard, draws
 
-        return in_threads(seated, shards, self.workers)
+        return map_in_threads(seated, shards, self.workers)
 
     def _in_processes(
         self,

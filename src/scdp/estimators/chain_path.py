@@ -15,34 +15,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scdp import __version__
-from scdp.chains.checkpoint_files import digest
-from scdp.chains.checkpoints import ChainCheckpoints
-from scdp.chains.distances.items import AnySeating
+from scdp._parallel import count_workers
+from scdp._typing import Integers
+from scdp.chains.checkpoint import ChainCheckpoints, digest
+from scdp.chains.distances.items import Layout
 from scdp.chains.distances.sweep import check_plan
-from scdp.chains.plan import Plan
-from scdp.chains.priors import Priors
 from scdp.chains.run import Schedule, run_chains, streams
-from scdp.chains.separation.coupling import READINGS
+from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.separation.sweep import with_means
 from scdp.chains.start import initial_state, start_of_chain
-from scdp.chains.state import State
+from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import settle_types
-from scdp.chains.vectors.items import Seating
+from scdp.chains.vectors.items import VectorLayout
 from scdp.errors import InputError, NumericalError
 from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.inputs import Rows
-from scdp.estimators.labels import restaurants
+from scdp.estimators.labels import split_groups
 from scdp.estimators.last_states import continued, degeneracy
-from scdp.estimators.path import (
-    Bar,
-    Bars,
-    Documents,
-    Integers,
-    above_zero_or_learn,
-    at_least_one,
-    one_of,
-    workers,
-)
+from scdp.estimators.path import Bar, Bars, Documents, above_zero_or_learn, at_least_one, one_of
 from scdp.posterior import DrawRecorder, Posterior
 
 STARTS = ("mixed", "one", "singletons", "kmeans")
@@ -80,7 +70,7 @@ class ChainPath:
 
     def check(self, on_distances: bool) -> None:
         one_of("scheme", self.scheme, ("collapsed", "paper"))
-        one_of("conditioning", self.conditioning, tuple(READINGS))
+        one_of("conditioning", self.conditioning, tuple(VARIANTS))
         if on_distances:
             check_plan(self.plan)
         if isinstance(self.init, str):
@@ -98,10 +88,10 @@ class ChainPath:
     def fit(
         self, rows: Rows, known: Integers, documents: Documents, features: tuple[str, ...], seed: int
     ) -> tuple[Posterior, ChainsFit]:
-        seating = rows.seat(known, documents, self.share_clusters)
+        layout = rows.lay_out(known, documents, self.share_clusters)
         rngs = streams(seed, self.n_chains)
-        starts = [self._start(rng, seating, chain) for chain, rng in enumerate(rngs)]
-        posterior, ends = self._sample(seating, starts, rngs, self.share_clusters, "fit", seed)
+        starts = [self._start(rng, layout, chain) for chain, rng in enumerate(rngs)]
+        posterior, ends = self._sample(layout, starts, rngs, self.share_clusters, "fit", seed)
         best = int(np.argmax(posterior.traces["log_joint"][:, -1]))
         return posterior, ChainsFit(self.model, rows, documents, known, ends, seed, best, features)
 
@@ -112,13 +102,13 @@ class ChainPath:
         apart = None if self.share_clusters else np.repeat([0, 1], [n_fit, len(known) - n_fit])
         with self.bar("comparing") as progress:
             together = fitted.rows.joined(new, documents, self.share_clusters, progress)
-            seating = together.seat(known, restaurants(documents, apart), True)
+            layout = together.lay_out(known, split_groups(documents, apart), True)
         rngs = streams(seed, self.n_chains)
         starts = [
-            continued(self._start(rng, seating, chain), fitted.ends[chain]) for chain, rng in enumerate(rngs)
+            continued(self._start(rng, layout, chain), fitted.ends[chain]) for chain, rng in enumerate(rngs)
         ]
         shared = self.share_clusters or bool((known[n_fit:] >= 0).any())
-        return self._sample(seating, starts, rngs, shared, "predict", seed)[0]
+        return self._sample(layout, starts, rngs, shared, "predict", seed)[0]
 
     def doubts(self, posterior: Posterior, n_features: int) -> list[str]:
         return list(filter(None, [posterior.convergence_warning(), degeneracy(posterior, n_features)]))
@@ -148,11 +138,11 @@ class ChainPath:
     @property
     def schedule(self) -> Schedule:
         warmup = self.n_sweeps // 2 if self.n_warmup is None else self.n_warmup
-        return Schedule(self.n_chains, self.n_sweeps, warmup, self.thin, workers(self.n_jobs))
+        return Schedule(self.n_chains, self.n_sweeps, warmup, self.thin, count_workers(self.n_jobs))
 
     def _sample(
         self,
-        seating: AnySeating,
+        layout: Layout,
         starts: list[State],
         rngs: list[np.random.Generator],
         shared: bool,
@@ -161,18 +151,18 @@ class ChainPath:
     ) -> tuple[Posterior, list[State]]:
         schedule = self.schedule
         recorder = DrawRecorder(
-            schedule.n_chains, schedule.n_draws, seating.known_slot, seating.items.hidden, shared=shared
+            schedule.n_chains, schedule.n_draws, layout.known_slot, layout.items.hidden, shared=shared
         )
-        kept = self._checkpoints(seating, starts, recorder, purpose, seed)
+        kept = self._checkpoints(layout, starts, recorder, purpose, seed)
         with kept as checkpoints, self.bars() as bars:
             ends, traces = run_chains(
-                seating.items, starts, rngs, self.plan, self.priors, schedule, recorder, bars, checkpoints
+                layout.items, starts, rngs, self.plan, self.priors, schedule, recorder, bars, checkpoints
             )
         return recorder.finish(traces), ends
 
     def _checkpoints(
         self,
-        seating: AnySeating,
+        layout: Layout,
         starts: list[State],
         recorder: DrawRecorder,
         purpose: str,
@@ -183,7 +173,7 @@ class ChainPath:
         run: dict[str, Any] = {"scdp": __version__, "NumPy": np.__version__}
         # Plain numbers: NumPy's cannot be written as JSON.
         run |= {name: np.asarray(getattr(self, name)).item() for name in SETTINGS}
-        run |= {"seed": seed, "data": digest(_arrays(seating.items._asdict(), known_slot=seating.known_slot))}
+        run |= {"seed": seed, "data": digest(_arrays(layout.items._asdict(), known_slot=layout.known_slot))}
         # Starts tell apart what no setting does: given labels, and what an earlier fit had learned.
         for chain, start in enumerate(starts):
             run[f"start of chain {chain + 1}"] = digest(_arrays(start._asdict()))
@@ -193,26 +183,26 @@ class ChainPath:
             seconds=self.checkpoint_seconds,
             n_chains=self.n_chains,
             n_sweeps=self.n_sweeps,
-            n_slots=int(seating.items.slot_end.max(initial=0)),
+            n_slots=int(layout.items.slot_end.max(initial=0)),
             recorder=recorder,
         )
 
-    def _start(self, rng: np.random.Generator, seating: AnySeating, chain: int) -> State:
+    def _start(self, rng: np.random.Generator, layout: Layout, chain: int) -> State:
         init = self.init
         if not isinstance(init, str):
             given = np.asarray(init)
             # A given start belongs to the rows of fit; new rows of predict start as k-means puts them.
-            init = given if len(given) == len(seating.known_slot) else "kmeans"
+            init = given if len(given) == len(layout.known_slot) else "kmeans"
         start = start_of_chain(init, chain) if isinstance(init, str) else init
-        state = initial_state(rng, seating, start, self.priors)
+        state = initial_state(rng, layout, start, self.priors)
         if self.model == "scdp3":
             rate = 1.0 if isinstance(self.rate, str) else float(self.rate)
             state = state._replace(separation_rate=rate)
             # On distances clusters are known by their centroids, which need no start.
-            if isinstance(seating, Seating):
-                state = with_means(rng, state, seating.items)
+            if isinstance(layout, VectorLayout):
+                state = with_means(rng, state, layout.items)
         try:
-            return settle_types(rng, state, seating.items, self.plan, self.priors)
+            return settle_types(rng, state, layout.items, self.plan, self.priors)
         except FloatingPointError as error:
             raise NumericalError(
                 f"chain {chain + 1}, before its first sweep: {error}, so nothing was drawn from it; "

@@ -10,17 +10,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Arrays, Floats, Integers
 from scdp.chains.state import State
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
-from scdp.estimators.fitted import Arrays, Words, array_part, part
+from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows
 from scdp.estimators.result import Learned
 from scdp.table.records import records_from
 from scdp.table.spec_files import read_spec_text
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 LOG_2PI = float(np.log(2 * np.pi))
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from scdp._typing import Integers
 from scdp.errors import InputError
-from scdp.estimators.inputs import UNKNOWN, Integers, check_square_shape, compared_columns
+from scdp.estimators.inputs import UNKNOWN, check_square_shape, compared_columns
 from scdp.estimators.path import one_of
 from scdp.table.records import Records, complete_column, records_from
 from scdp.table.spec import Spec

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.result import ClusterResult, UncertainPair
 from scdp.estimators.scdp import SCDP
 from scdp.posterior import Posterior
 from scdp.table.records import Records, records_from, unique_ids
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LOW, HIGH = 0.05, 0.95
 MOST_PAIRS = 10_000

@@ -17,8 +17,6 @@ from scdp.estimators.fitted import Contributing, Fitted
 from scdp.estimators.inputs import Pair, spec_of
 from scdp.table.spec_words import in_words
 
-Floats = NDArray[np.float64]
-
 # Evidence in log-odds below which a feature is said to say little, and above which to say a lot.
 LITTLE, MUCH = 0.5, 3.0
 # How far from one half a probability is still undecided, and how far it is sure.

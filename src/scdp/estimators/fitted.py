@@ -12,12 +12,12 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Arrays
 from scdp.errors import InputError
 from scdp.estimators.inputs import Rows
 from scdp.estimators.result import Learned
 
 Words = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
 
 
 class Fitted(Protocol):

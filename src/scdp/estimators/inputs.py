@@ -9,17 +9,16 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.chains.distances.items import AnySeating, seat_distances
-from scdp.chains.vectors.items import seat
+from scdp._parallel import Progress
+from scdp._typing import Floats, Integers
+from scdp.chains.distances.items import Layout, lay_out_distances
+from scdp.chains.vectors.items import lay_out_vectors
 from scdp.compare.distances import Distances, compute_distances, squared_to_origin
-from scdp.compare.distances.compute import Progress
 from scdp.compare.distances.storage import safe_unit
 from scdp.errors import InputError
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 UNKNOWN = -1
 # Of more pairs than this (about 2,450 records) a model that can do with fewer compares only candidates.
 MOST_PAIRS = 3_000_000
@@ -49,7 +48,7 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def seat(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> AnySeating: ...
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout: ...
 
     def joined(
         self, new: Any, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
@@ -93,8 +92,8 @@ class Points:
     def __len__(self) -> int:
         return len(self.values)
 
-    def seat(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> AnySeating:
-        return seat((self.values - self.mean) / self.scale, known, documents, share_clusters=share)
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
+        return lay_out_vectors((self.values - self.mean) / self.scale, known, documents, share_clusters=share)
 
     def joined(
         self, new: Floats, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
@@ -154,8 +153,8 @@ class Compared:
             return self.computed
         return compute_distances(self.records, self.spec, self.documents).rescaled(self.scales)
 
-    def seat(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> AnySeating:
-        return seat_distances(self.distances, known, documents, share_clusters=share)
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
+        return lay_out_distances(self.distances, known, documents, share_clusters=share)
 
     def joined(
         self, new: Records, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
@@ -229,9 +228,9 @@ class Precomputed:
     def __len__(self) -> int:
         return len(self.square)
 
-    def seat(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> AnySeating:
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
         groups = self.distances.groups if documents is None else documents
-        return seat_distances(self.distances, known, groups, share_clusters=share)
+        return lay_out_distances(self.distances, known, groups, share_clusters=share)
 
     def joined(
         self, new: ArrayLike, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Integers
 from scdp.estimators.inputs import UNKNOWN, codes
 
-Integers = NDArray[np.int64]
 
-
-def restaurants(documents: NDArray[Any] | None, apart: Integers | None) -> Integers | None:
+def split_groups(documents: NDArray[Any] | None, apart: Integers | None) -> Integers | None:
     """Numbers of sets of rows that share clusters: documents, each in two parts where parts are kept apart."""
     if documents is None or apart is None:
         return apart if documents is None else codes(documents)

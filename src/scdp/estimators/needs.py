@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._parallel import count_workers
+from scdp._typing import Integers
 from scdp.chains.distances.items import working_bytes
-from scdp.chains.vectors.items import restaurants_of
+from scdp.chains.vectors.items import number_groups
 from scdp.compare.distances import memory_bytes
 from scdp.estimators.chain_path import ChainPath
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import MOST_PAIRS, Compared, Points, Precomputed, codes, n_pairs
-from scdp.estimators.labels import restaurants
-from scdp.estimators.path import Path, workers
+from scdp.estimators.labels import split_groups
+from scdp.estimators.path import Path
 from scdp.io.memory import Need, require
 from scdp.linkage.learned import MOST_LESSON_ITEMS, N_MEMBERS
 from scdp.linkage.learned_path import LearnedPath
@@ -28,7 +30,6 @@ from scdp.posterior.packing import bits_for
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
-Integers = NDArray[np.int64]
 Documents = NDArray[Any] | None
 
 N_TRACES = 10
@@ -71,7 +72,7 @@ def check_fit(
     """Refuse to fit what does not fit into the memory."""
     rows = extent(X, known, documents, spec, metric)
     if isinstance(path, ChainPath):
-        room = restaurants_of(known, restaurants(documents, None), path.share_clusters)
+        room = number_groups(known, split_groups(documents, None), path.share_clusters)
         require(chain_needs(rows, room, path.n_chains, path.schedule.n_draws))
     elif isinstance(path, LearnedPath):
         seated = np.arange(len(rows)) if path.share_clusters else np.flatnonzero(known < 0)
@@ -84,7 +85,7 @@ def check_new(path: Path[Any], fitted: Fitted, known: Integers, documents: Docum
     rows = Extent(type(fitted.rows), fitted.rows.n_features, known, documents)  # type: ignore[arg-type]
     if isinstance(path, ChainPath):
         apart = None if share else np.repeat([0, 1], [n_fit, len(known) - n_fit])
-        room = restaurants_of(known, restaurants(documents, apart), True)
+        room = number_groups(known, split_groups(documents, apart), True)
         require(chain_needs(rows, room, path.n_chains, path.schedule.n_draws))
     elif isinstance(path, LearnedPath):
         require(seating_needs(rows, np.arange(len(rows)), path))
@@ -136,7 +137,7 @@ def lesson_needs(rows: Extent, path: LearnedPath) -> list[Need]:
     n = min(len(rows) - rows.n_hidden, MOST_LESSON_ITEMS)
     pairs, width = n * (n - 1) // 2, n_columns(rows)
     kept = N_MEMBERS * pairs * (4 * width + 44)
-    made = workers(path.n_jobs) * pairs * bytes_of_view(width) if rows.kind is Points else 0
+    made = count_workers(path.n_jobs) * pairs * bytes_of_view(width) if rows.kind is Points else 0
     return [Need(f"lessons of {n:,} rows", kept + made, "take fewer threads (n_jobs), or fewer known rows")]
 
 
@@ -149,7 +150,7 @@ def seating_needs(rows: Extent, seated: Integers, path: LearnedPath) -> list[Nee
     if rows.kind is Compared and documents is None and pairs > MOST_PAIRS:
         return [draws]
     # Two numbers and the features of each pair, its neighbours' lists, and its scores in every thread.
-    n_bytes = pairs * (4 * width + 56 + workers(path.n_jobs) * (9 * width + 8 * path.n_types + 8))
+    n_bytes = pairs * (4 * width + 56 + count_workers(path.n_jobs) * (9 * width + 8 * path.n_types + 8))
     if rows.kind is Points:
         largest = int(document_sizes(documents, len(seated)).max(initial=0))
         n_bytes += largest * (largest - 1) // 2 * bytes_of_view(width)

@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from numbers import Integral
-from os import cpu_count
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from scdp.chains.progress import ChainProgress
-from scdp.compare.distances.compute import Progress
+from scdp._parallel import ChainProgress, Progress
+from scdp._typing import Integers
 from scdp.errors import InputError
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import Rows
 from scdp.posterior import Posterior
 
-Integers = NDArray[np.int64]
 Documents = NDArray[Any] | None
 # A bar for one piece of work, named in words; and the bars of all chains.
 Bar = Callable[[str], AbstractContextManager[Progress | None]]
@@ -57,13 +54,6 @@ class Path(Protocol[Kept]):
     def doubts(self, posterior: Posterior, n_features: int) -> list[str]:
         """Why the draws of `fit` should not be trusted, in words."""
         ...
-
-
-def workers(n_jobs: int | None) -> int:
-    """The number of threads that is meant: None is one, -1 is one a core."""
-    if n_jobs is None:
-        return 1
-    return n_jobs if n_jobs > 0 else cpu_count() or 1
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -8,11 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Floats
 from scdp.posterior import Posterior
 from scdp.table.records import Records
 from scdp.table.spec import Spec
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

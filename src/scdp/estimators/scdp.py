@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from scdp.chains.progress import ChainBars, ChainProgress
-from scdp.compare.distances.compute import Progress
+from scdp._parallel import ChainBars, ChainProgress, Progress, WorkBar
+from scdp._typing import Integers
 from scdp.errors import InputError
 from scdp.estimators.chain_path import ChainPath
 from scdp.estimators.checks import (
@@ -33,13 +33,10 @@ from scdp.estimators.inputs import UNKNOWN, feature_names, rows_of, spec_of
 from scdp.estimators.labels import labels_from
 from scdp.estimators.needs import check_fit, check_new
 from scdp.estimators.path import Path, one_of
-from scdp.estimators.patient_bar import PatientBar
 from scdp.linkage.learned_path import LearnedPath
 from scdp.linkage.shards import Engine
 from scdp.posterior import ConvergenceWarning, Posterior
 from scdp.table.spec import Spec
-
-Integers = NDArray[np.int64]
 
 PATHS: dict[str, type[ChainPath] | type[LearnedPath]] = {
     **dict.fromkeys(("cdp", "scdp1", "scdp2", "scdp3"), ChainPath),
@@ -313,7 +310,7 @@ class SCDP(ClusterMixin, BaseEstimator):
         return ChainBars(self.n_chains, self.n_sweeps) if self.verbose else nullcontext()
 
     def _bar(self, what: str) -> AbstractContextManager[Progress | None]:
-        return PatientBar(what) if self.verbose else nullcontext()
+        return WorkBar(what) if self.verbose else nullcontext()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

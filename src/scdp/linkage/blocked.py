@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._parallel import map_in_threads
 from scdp.blocking import Blocking, candidate_pairs, connected_components
 from scdp.blocking.candidates import search_of, worker_count
-from scdp.blocking.chunks import in_threads
 from scdp.blocking.estimates import scaled_up_candidates
 from scdp.blocking.keys import scattered
 from scdp.compare.prepared import prepare_all
@@ -150,14 +150,14 @@ def sifted_pairs(
         return histogram(sifter, *search.pairs(some), n)
 
     sample = search.parts(rows[in_sample(rows, sampled_share(n))])
-    shift = sieve.settled(sum(in_threads(counts, sample, threads), counted(np.zeros(0))), n)
+    shift = sieve.settled(sum(map_in_threads(counts, sample, threads), counted(np.zeros(0))), n)
 
     def passed(some: NDArray[np.int32]) -> Sifted:
         return sifted(sifter, *search.pairs(some), shift)
 
     parts = search.parts(rows)
     found = []
-    for part in in_threads(passed, parts, threads):
+    for part in map_in_threads(passed, parts, threads):
         found.append(part)
         if progress is not None:
             progress(len(found), len(parts))

@@ -12,9 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Arrays
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
-from scdp.estimators.fitted import Arrays, Words, array_part, part
+from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.inputs import Compared, Points, Precomputed, Rows, codes
 from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.learned import Choices, LearnedRestaurant, Progress, Source, at_most, check_teachable, train

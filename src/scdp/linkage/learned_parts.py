@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Arrays
 from scdp.errors import InputError
-from scdp.estimators.fitted import Arrays, Words, array_part, part
+from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.result import Calibration
 from scdp.linkage.learned import LearnedRestaurant, Member
 from scdp.linkage.likelihood import Weights

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from scdp._parallel import count_workers
+from scdp._typing import Integers
 from scdp.estimators.inputs import Rows
-from scdp.estimators.path import Bar, Documents, Integers, at_least_one, workers
+from scdp.estimators.path import Bar, Documents, at_least_one
 from scdp.linkage.learned import Choices
 from scdp.linkage.learned_fit import LearnedFit
 from scdp.linkage.shards import Engine, InThreads
@@ -48,7 +50,7 @@ class LearnedPath:
         choices = Choices(boosted=self.boosted, n_types=self.n_types)
         with self.bar("learning") as progress:
             fitted = LearnedFit.train(
-                rows, known, documents, features, choices, seed, workers(self.n_jobs), progress
+                rows, known, documents, features, choices, seed, count_workers(self.n_jobs), progress
             )
         everyone = np.arange(len(known))
         if self.share_clusters:
@@ -85,6 +87,6 @@ class LearnedPath:
         shared: bool,
     ) -> Posterior:
         shape = (self.n_chains, max(1, -(-self.draws_of(len(items)) // self.n_chains)))
-        engine = self.engine or InThreads(workers(self.n_jobs))
+        engine = self.engine or InThreads(count_workers(self.n_jobs))
         with self.bar("seating") as progress:
             return fitted.posterior(rows, documents, items, known, shape, seed, shared, engine, progress)

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Arrays
 from scdp.blocking import Blocking, learn_blockings
 from scdp.errors import InputError
-from scdp.estimators.fitted import Arrays, Words, part
+from scdp.estimators.fitted import Words, part
 from scdp.estimators.inputs import Compared
 from scdp.linkage.blocked import affordable, blocked_pairs, candidates_a_record, compared, prepared_columns
 from scdp.linkage.learned import Choices, LearnedRestaurant, Trial, train

@@ -1,7 +1,7 @@
 """SCDP-3 on distances: how far apart the centroids of clusters are, and the factor that this gives a partition.
 
 A centroid is the plain average of the members that have a feature. S_f, the sum over pairs of clusters of one
-restaurant of their squared gap, depends on partition and data alone; t_lf | clusters ~ Gamma(a, rate b + rate S_f).
+group of their squared gap, depends on partition and data alone; t_lf | clusters ~ Gamma(a, rate b + rate S_f).
 """
 
 from __future__ import annotations
@@ -11,13 +11,104 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import highest_used, slot_counts, sum_of_logs
 from scdp.chains.distances.items import DistanceItems
-from scdp.chains.distances.rows import BATCH, local_slots, sums_by_cluster
+from scdp.chains.distances.rows import (
+    BATCH,
+    ROUNDING,
+    cluster_scatters,
+    list_members,
+    local_slots,
+    origin_sums,
+    position_of,
+    sums_by_cluster,
+    weights_by_position,
+)
 from scdp.chains.separation.coupling import MEAN, log_grid_normalizer
 from scdp.chains.separation.density import used_precision_sum
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
+
+
+@kernel
+def gap_powers(items: DistanceItems, state: State) -> tuple[Floats, int, int]:
+    """Sums of squared gaps and of their squares (2, features) over pairs of clusters of one group.
+
+    Also the number of pairs, and of gaps that came out below zero: those count as zero.
+    """
+    n_features = items.observed.shape[1]
+    prior_weight = 1.0 / state.mean_variance
+    weight = weights_by_position(items, state)
+    everywhere = np.ones(items.slot_start.shape[0], np.bool_)
+    scatters = cluster_scatters(items, state, weight, prior_weight, everywhere)
+    to_origin = origin_sums(items, state, weight)
+    total = prior_weight + scatters.weight
+    spread = scatters.scatter / total**2
+    members = list_members(state.cluster, total.shape[0])
+    local_slot = local_slots(items, state.cluster)
+    widest = local_slot.max() + 1
+    sums, cross = np.zeros((BATCH, widest, weight.shape[1])), np.zeros((widest, n_features))
+    row = np.zeros(BATCH, np.int64)
+    powers = np.zeros((2, n_features))
+    n_pairs = negative = 0
+    for r in range(items.slot_start.shape[0]):
+        start, first_position = items.slot_start[r], items.member_start[r]
+        for slot in range(start, items.slot_end[r]):
+            cross[:] = 0.0
+            first, end = members.start[slot], members.start[slot + 1]
+            for k in range(first, end, BATCH):
+                n = min(BATCH, end - k)
+                for b in range(BATCH):
+                    row[b] = items.row_start[members.item[k + min(b, n - 1)]]
+                sums_by_cluster(
+                    sums,
+                    widest,
+                    local_slot,
+                    weight,
+                    items.squared,
+                    first_position,
+                    items.member_start[r + 1],
+                    row,
+                )
+                for b in range(n):
+                    position = position_of(items, members.item[k + b])
+                    for local in range(slot - start):
+                        for f in range(n_features):
+                            cross[local, f] += weight[position, f] * sums[b, local, f]
+            for other in range(start, slot):
+                if scatters.size[slot] == 0 or scatters.size[other] == 0:
+                    continue
+                n_pairs += 1
+                for f in range(n_features):
+                    pull = prior_weight * (to_origin[slot, f] + to_origin[other, f])
+                    far = (cross[other - start, f] + pull) / (total[slot, f] * total[other, f])
+                    gap = far - spread[slot, f] - spread[other, f]
+                    negative += gap < -ROUNDING * (1.0 + far)
+                    gap = max(gap, 0.0)
+                    powers[0, f] += gap
+                    powers[1, f] += gap * gap
+    return powers, n_pairs, negative
+
+
+@kernel
+def separation_prior_by_distance(items: DistanceItems, state: State) -> tuple[Floats, Floats, int]:
+    """Gamma shape and rate per feature, and how many gaps came out negative.
+
+    Prior mean = half the mean gap and prior variance = their variance; Gamma(1, 1) stands in where there are fewer than
+    three pairs or no spread.
+    """
+    powers, n_pairs, negative = gap_powers(items, state)
+    n_features = powers.shape[1]
+    shape, rate = np.ones(n_features), np.ones(n_features)
+    if n_pairs < 3:
+        return shape, rate, negative
+    for f in range(n_features):
+        mean = powers[0, f] / n_pairs
+        spread = powers[1, f] / n_pairs - mean * mean
+        if mean > 0.0 and spread > 1e-12 * mean * mean:
+            shape[f] = 0.25 * mean * mean / spread
+            rate[f] = 0.5 * mean / spread
+    return shape, rate, negative
 
 
 class Centroids(NamedTuple):
@@ -25,10 +116,10 @@ class Centroids(NamedTuple):
 
     `size` counts the members that have the feature, `inverse` is one over it (0 for none), `entry` one over one more,
     `present` 1 where there is any, and `spread` half the mean square between two of them. `total` and `n_pairs` are S
-    before it is clipped, and its number of pairs, over all restaurants. Slots of settled restaurants stay empty: only
+    before it is clipped, and its number of pairs, over all groups. Slots of settled groups stay empty: only
     their sum is needed.
 
-    Row gap_start[r] + a * room[r] + b of `gap` is the squared gap of the a-th and b-th slot of restaurant r, `reach`
+    Row gap_start[r] + a * room[r] + b of `gap` is the squared gap of the a-th and b-th slot of group r, `reach`
     its sum over b, and `n_here` the number of its centroids. Only the Gibbs pass needs these three; split-merge
     moves leave them as they are.
     """
@@ -45,7 +136,7 @@ class Centroids(NamedTuple):
     gap: Floats
     reach: Floats
     n_here: Floats
-    reading: int
+    variant: int
 
 
 class Coupling(NamedTuple):
@@ -61,28 +152,28 @@ class Coupling(NamedTuple):
 
 
 @kernel
-def separation_from(total: float, n_pairs: float, reading: int) -> float:
+def separation_from(total: float, n_pairs: float, variant: int) -> float:
     """S_f, or its mean over pairs. Distances that fit no space can make the sum negative: it then counts as zero."""
     # Without a pair, what is left of the sum is rounding.
     found = total if total > 0.0 and n_pairs >= 1.0 else 0.0
-    return found / max(n_pairs, 1.0) if reading == MEAN else found
+    return found / max(n_pairs, 1.0) if variant == MEAN else found
 
 
 @kernel
 def separation_by_distance(centroids: Centroids, n_features: int) -> Floats:
     gaps = np.empty(n_features)
     for f in range(n_features):
-        gaps[f] = separation_from(centroids.total[f], centroids.n_pairs[f], centroids.reading)
+        gaps[f] = separation_from(centroids.total[f], centroids.n_pairs[f], centroids.variant)
     return gaps
 
 
 @kernel
-def seat_presence(items: DistanceItems) -> Floats:
+def presence_by_position(items: DistanceItems) -> Floats:
     """In the order of `member`, 1 where an item has a feature, 0 where not or padding."""
     presence = np.zeros((items.member.shape[0], items.squared.shape[1]))
-    for seat in range(items.member.shape[0]):
+    for position in range(items.member.shape[0]):
         for f in range(items.observed.shape[1]):
-            presence[seat, f] = items.observed[items.member[seat], f]
+            presence[position, f] = items.observed[items.member[position], f]
     return presence
 
 
@@ -96,7 +187,7 @@ def set_size(centroids: Centroids, slot: int, f: int, size: float, spread: float
 
 
 @kernel
-def empty_centroids(items: DistanceItems, high: Integers, reading: int) -> Centroids:
+def empty_centroids(items: DistanceItems, high: Integers, variant: int) -> Centroids:
     """No cluster yet, with room in the gaps for those up to `high` and some more."""
     n_slots, width = items.known_in_slot.shape[0], items.squared.shape[1]
     room = np.zeros(high.shape[0], np.int64)
@@ -121,13 +212,13 @@ def empty_centroids(items: DistanceItems, high: Integers, reading: int) -> Centr
         np.zeros((gap_start[-1], width)),
         np.zeros((n_slots, width)),
         np.zeros((high.shape[0], width)),
-        reading,
+        variant,
     )
 
 
 @kernel
 def grown(centroids: Centroids, r: int, limit: int) -> Centroids:
-    """The same with twice the room for restaurant r, at most `limit`."""
+    """The same with twice the room for group r, at most `limit`."""
     room, gap_start = centroids.room.copy(), np.zeros_like(centroids.gap_start)
     room[r] = min(2 * room[r], limit)
     for q in range(room.shape[0]):
@@ -151,7 +242,7 @@ def grown(centroids: Centroids, r: int, limit: int) -> Centroids:
         gap,
         centroids.reach,
         centroids.n_here,
-        centroids.reading,
+        centroids.variant,
     )
 
 
@@ -160,26 +251,26 @@ def add_squares_between(
     centroids: Centroids, items: DistanceItems, r: int, n_local: int, local_slot: Integers, presence: Floats,
     sums: Floats,
 ) -> None:  # fmt: skip
-    """Into the gaps of restaurant r, the sums of squares between the items of every two clusters.
+    """Into the gaps of group r, the sums of squares between the items of every two clusters.
 
     Each pair of items counts once, at the row of the item that comes later.
     """
-    first_seat, end_seat = items.member_start[r], items.member_start[r + 1]
+    first_position, end_position = items.member_start[r], items.member_start[r + 1]
     width = presence.shape[1]
     flat_gap, flat_sums = centroids.gap.reshape(-1), sums.reshape(-1)
     row = np.empty(BATCH, np.int64)
-    for seat in range(first_seat, end_seat, BATCH):
-        n = min(BATCH, end_seat - seat)
+    for position in range(first_position, end_position, BATCH):
+        n = min(BATCH, end_position - position)
         for b in range(BATCH):
-            row[b] = items.row_start[items.member[seat + min(b, n - 1)]]
-        sums_by_cluster(sums, n_local, local_slot, presence, items.squared, first_seat, seat, row)
+            row[b] = items.row_start[items.member[position + min(b, n - 1)]]
+        sums_by_cluster(sums, n_local, local_slot, presence, items.squared, first_position, position, row)
         for b in range(n):
             for c in range(b):
                 # Those of one batch come to each other, not to the sums.
-                entry = row[b] + seat + c - first_seat
+                entry = row[b] + position + c - first_position
                 for f in range(width):
-                    sums[b, local_slot[seat + c], f] += items.squared[entry, f]
-            at = (centroids.gap_start[r] + local_slot[seat + b] * centroids.room[r]) * width
+                    sums[b, local_slot[position + c], f] += items.squared[entry, f]
+            at = (centroids.gap_start[r] + local_slot[position + b] * centroids.room[r]) * width
             start = b * sums.shape[1] * width
             for x in range(n_local * width):
                 flat_gap[at + x] += flat_sums[start + x]
@@ -187,7 +278,7 @@ def add_squares_between(
 
 @kernel
 def squares_to_gaps(centroids: Centroids, items: DistanceItems, r: int, n_local: int) -> None:
-    """Turn the sums of squares of restaurant r into squared gaps, and add these up."""
+    """Turn the sums of squares of group r into squared gaps, and add these up."""
     first, at, room = items.slot_start[r], centroids.gap_start[r], centroids.room[r]
     size, inverse, gap = centroids.size, centroids.inverse, centroids.gap
     for a in range(n_local):
@@ -212,19 +303,19 @@ def squares_to_gaps(centroids: Centroids, items: DistanceItems, r: int, n_local:
 
 
 @kernel
-def centroids_of(items: DistanceItems, cluster: Integers, reading: int) -> Centroids:
-    """Sizes, spreads and gaps of the clusters, from one pass over all pairs of restaurants that are not settled."""
+def centroids_of(items: DistanceItems, cluster: Integers, variant: int) -> Centroids:
+    """Sizes, spreads and gaps of the clusters, from one pass over all pairs of groups that are not settled."""
     counts = slot_counts(cluster, items.known_in_slot.shape[0])
     high = highest_used(counts, items.slot_start, items.slot_end)
-    centroids = empty_centroids(items, high, reading)
+    centroids = empty_centroids(items, high, variant)
     for i in range(cluster.shape[0]):
-        if not items.settled[items.restaurant[i]]:
+        if not items.settled[items.group[i]]:
             for f in range(items.observed.shape[1]):
                 centroids.size[cluster[i], f] += items.observed[i, f]
     for slot in range(counts.shape[0]):
         for f in range(items.observed.shape[1]):
             set_size(centroids, slot, f, centroids.size[slot, f], 0.0)
-    local_slot, presence = local_slots(items, cluster), seat_presence(items)
+    local_slot, presence = local_slots(items, cluster), presence_by_position(items)
     widest = 1
     for r in range(high.shape[0]):
         widest = max(widest, high[r] - items.slot_start[r])

@@ -12,39 +12,37 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, highest_used, log_table, lowest_empty
-from scdp.chains.distances.centroids import Centroids, coupling_of, grown, seat_presence
-from scdp.chains.distances.items import DistanceItems
-from scdp.chains.distances.moves import (
+from scdp.chains.distances.centroid_moves import (
     add_log_couplings_by_distance,
     item_joins,
     item_leaves,
     item_returns,
     make_visit,
 )
+from scdp.chains.distances.centroids import Centroids, coupling_of, grown, presence_by_position
+from scdp.chains.distances.items import DistanceItems
 from scdp.chains.distances.rows import (
     BATCH,
+    ROUNDING,
     Scatters,
     add_to_scatter,
     cluster_scatters,
     empty_scatters,
     local_slots,
-    seat_of,
-    seat_weights,
+    position_of,
     sums_by_cluster,
+    weights_by_position,
 )
 from scdp.chains.state import State
 from scdp.chains.vectors.clusters import (
     NEW,
+    groups_with_hidden,
     list_candidates,
     order_by_type,
-    restaurants_with_hidden,
     widest_range,
 )
-from scdp.chains.vectors.items import Floats, Integers
-
-# A gap below zero by less than this, absolutely or as a share of its positive part, is rounding (float32).
-ROUNDING = 1e-6
 
 
 class Forms(NamedTuple):
@@ -125,10 +123,10 @@ def clear_scatter(scatters: Scatters, slot: int) -> None:
 
 @kernel
 def start_batch(rows: Integers, items: DistanceItems, order: Integers, position: int, n_visits: int) -> int:
-    """Rows of the next items to visit, as many as are in one restaurant, at most BATCH; the last fills up."""
+    """Rows of the next items to visit, as many as are in one group, at most BATCH; the last fills up."""
     n = 1
     while n < min(BATCH, n_visits - position):
-        if items.restaurant[order[position + n]] != items.restaurant[order[position]]:
+        if items.group[order[position + n]] != items.group[order[position]]:
             break
         n += 1
     for b in range(BATCH):
@@ -143,11 +141,11 @@ def correct_batch(
 ) -> None:  # fmt: skip
     """After visit b of a batch moved its item, put its share right in the sums of the visits still to come."""
     i = order[position]
-    seat = seat_of(items, i)
+    row_of_i = position_of(items, i)
     for later in range(b + 1, n):
         entry = items.row_start[order[position + later - b]] + items.place[i]
         for f in range(weight.shape[1]):
-            term = weight[seat, f] * items.squared[entry, f]
+            term = weight[row_of_i, f] * items.squared[entry, f]
             sums[later, left, f] = 0.0 if emptied else sums[later, left, f] - term
             sums[later, joined, f] += term
 
@@ -162,11 +160,11 @@ def resample_clusters_by_distance(
     """
     cluster = state.cluster.copy()
     n_features, width = items.observed.shape[1], items.squared.shape[1]
-    active = restaurants_with_hidden(items)
+    active = groups_with_hidden(items)
     wanted = np.zeros(items.slot_start.shape[0], np.bool_)
     wanted[active] = True
     prior_weight = 1.0 / state.mean_variance
-    weight = seat_weights(items, state)
+    weight = weights_by_position(items, state)
     scatters = cluster_scatters(items, state, weight, prior_weight, wanted)
     own_scatter, nobody = empty_scatters(1, n_features), empty_scatters(1, n_features)
     n_slots = scatters.size.shape[0]
@@ -185,7 +183,7 @@ def resample_clusters_by_distance(
     sums = np.zeros((BATCH, candidate.shape[0] + BATCH, width))
     rows = np.zeros(BATCH, np.int64)
     if centroids is not None:
-        presence, coupling = seat_presence(items), coupling_of(state, width)
+        presence, coupling = presence_by_position(items), coupling_of(state, width)
         # Under a name of its own, since it may be replaced by one with more room.
         current = centroids
         plain_sums, visit = np.zeros_like(sums), make_visit(candidate.shape[0], width)
@@ -204,19 +202,19 @@ def resample_clusters_by_distance(
                     if scatters.size[slot] > 0:
                         fill_form(forms, slot, scatters, slot, row, prior_weight)
 
-        own, r = cluster[i], items.restaurant[i]
-        start, first_seat = items.slot_start[r], items.member_start[r]
+        own, r = cluster[i], items.group[i]
+        start, first_position = items.slot_start[r], items.member_start[r]
         b += 1
         if b == n_batch:
             b, n_batch = 0, start_batch(rows, items, order, position, order.shape[0])
             zero_row = high[r] - start + BATCH - 1
             sums_by_cluster(
-                sums, zero_row + 1, local_slot, weight, items.squared, first_seat, items.member_start[r + 1],
+                sums, zero_row + 1, local_slot, weight, items.squared, first_position, items.member_start[r + 1],
                 rows,
             )  # fmt: skip
             if centroids is not None:
                 sums_by_cluster(
-                    plain_sums, zero_row + 1, local_slot, presence, items.squared, first_seat,
+                    plain_sums, zero_row + 1, local_slot, presence, items.squared, first_position,
                     items.member_start[r + 1], rows,
                 )  # fmt: skip
         move_scatter(scatters, own, own_scatter, 0)
@@ -264,7 +262,7 @@ def resample_clusters_by_distance(
         add_to_scatter(scatters, chosen, sums[b], joined, items, i, row, prior_weight, 1)
         fill_form(forms, chosen, scatters, chosen, row, prior_weight)
         cluster[i] = chosen
-        local_slot[first_seat + items.place[i]] = chosen - start
+        local_slot[first_position + items.place[i]] = chosen - start
         correct_batch(sums, b, n_batch, items, order, position, weight, own - start, chosen - start, emptied)
         if centroids is not None:
             if chosen - start >= current.room[r]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats
 from scdp.chains.arithmetic import slot_counts
 from scdp.chains.distances.centroids import centroids_of, log_coupling_of_centroids
 from scdp.chains.distances.items import DistanceItems
-from scdp.chains.distances.rows import cluster_scatters, seat_weights
+from scdp.chains.distances.rows import cluster_scatters, weights_by_position
 from scdp.chains.state import State
-from scdp.chains.vectors.density import LOG_2PI, log_gamma_density, log_precision_prior, log_restaurants
-from scdp.chains.vectors.items import Floats
+from scdp.chains.vectors.density import LOG_2PI, log_gamma_density, log_partition_prior, log_precision_prior
 
 
 @kernel
@@ -19,7 +19,7 @@ def log_data_of_distances(items: DistanceItems, state: State) -> float:
     """Log density of the items given clusters, types and precisions; each feature counts as one dimension."""
     prior_weight = 1.0 / state.mean_variance
     everywhere = np.ones(items.slot_start.shape[0], np.bool_)
-    scatters = cluster_scatters(items, state, seat_weights(items, state), prior_weight, everywhere)
+    scatters = cluster_scatters(items, state, weights_by_position(items, state), prior_weight, everywhere)
     log_precision = np.log(state.precision)
     total = 0.0
     for i in range(items.observed.shape[0]):
@@ -41,8 +41,8 @@ def log_joint_of_distances(items: DistanceItems, state: State, concentration_pri
     whole = np.array([0]), np.array([type_counts.shape[0]])
     return (
         log_data_of_distances(items, state)
-        + log_restaurants(counts, items.slot_start, items.slot_end, state.cluster_concentration)
-        + log_restaurants(type_counts, whole[0], whole[1], state.type_concentration)
+        + log_partition_prior(counts, items.slot_start, items.slot_end, state.cluster_concentration)
+        + log_partition_prior(type_counts, whole[0], whole[1], state.type_concentration)
         + log_precision_prior(state, type_counts)
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])
         + log_gamma_density(state.type_concentration, concentration_priors[2], concentration_priors[3])
@@ -51,8 +51,8 @@ def log_joint_of_distances(items: DistanceItems, state: State, concentration_pri
 
 @kernel
 def log_joint_of_centroids(
-    items: DistanceItems, state: State, reading: int, concentration_priors: Floats
+    items: DistanceItems, state: State, variant: int, concentration_priors: Floats
 ) -> float:
     """The same for SCDP-3: times the coupling of precisions and gaps between centroids."""
-    coupling = log_coupling_of_centroids(state, centroids_of(items, state.cluster, reading))
+    coupling = log_coupling_of_centroids(state, centroids_of(items, state.cluster, variant))
     return log_joint_of_distances(items, state, concentration_priors) + coupling

@@ -1,6 +1,6 @@
-"""What a chain on distances works on and never changes: squared distances within restaurants, and to the origin.
+"""What a chain on distances works on and never changes: squared distances within groups, and to the origin.
 
-Restaurants and slots are those of scdp.chains.vectors.items. Each restaurant of n items holds its n x n pairs in
+Groups and slots are those of scdp.chains.vectors.items. Each group of n items holds its n x n pairs in
 full, so that all distances of an item lie side by side: sum of n^2, times features rounded up to four, times 4 bytes
 (float32).
 """
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.chains.vectors.items import Floats, Integers, Items, Places, Seating, lay_out
+from scdp._typing import Floats, Integers
+from scdp.chains.vectors.items import Items, Slots, VectorLayout, assign_slots
 from scdp.compare.distances import Distances, squared_to_origin
 from scdp.compare.distances.layout import NOT_STORED
 from scdp.errors import InputError
@@ -24,10 +25,10 @@ LANES = 4
 class DistanceItems(NamedTuple):
     """Arrays that kernels read, named as in Items where they mean the same.
 
-    The squared distance of items i and j of one restaurant is row `row_start[i] + place[j]` of `squared`, 0 where
-    either misses the feature, as is `origin`. `member` lists the items by restaurant, from `member_start` on, and
+    The squared distance of items i and j of one group is row `row_start[i] + place[j]` of `squared`, 0 where
+    either misses the feature, as is `origin`. `member` lists the items by group, from `member_start` on, and
     `place` is an item's rank there. A squared norm below `floor` counts as `floor`: 0 clips, -inf does not.
-    A `settled` restaurant has no hidden item, so its clusters stay; `settled_gaps` are the sums over all of them of
+    A `settled` group has no hidden item, so its clusters stay; `settled_gaps` are the sums over all of them of
     the squared gaps between centroids (row 0) and the numbers of pairs (row 1), by feature.
     """
 
@@ -35,7 +36,7 @@ class DistanceItems(NamedTuple):
     origin: Floats
     observed: Floats
     complete: NDArray[np.bool_]
-    restaurant: Integers
+    group: Integers
     hidden: Integers
     slot_start: Integers
     slot_end: Integers
@@ -57,8 +58,8 @@ class DistanceItems(NamedTuple):
         return np.diff(self.member_start)
 
 
-class DistanceSeating(NamedTuple):
-    """As Seating, for distances."""
+class DistanceLayout(NamedTuple):
+    """As VectorLayout, for distances."""
 
     items: DistanceItems
     known_slot: Integers
@@ -66,11 +67,11 @@ class DistanceSeating(NamedTuple):
 
 
 AnyItems = Items | DistanceItems
-AnySeating = Seating | DistanceSeating
+Layout = VectorLayout | DistanceLayout
 
 
 def working_bytes(sizes: Integers, n_features: int, bytes_each: int = 4) -> int:
-    """Bytes of `squared` for restaurants of these sizes."""
+    """Bytes of `squared` for groups of these sizes."""
     return int((np.asarray(sizes, np.int64) ** 2).sum()) * padded(n_features) * bytes_each
 
 
@@ -78,7 +79,7 @@ def padded(n_features: int) -> int:
     return -(-n_features // LANES) * LANES
 
 
-def seat_distances(
+def lay_out_distances(
     distances: Distances,
     known: Integers,
     groups: Integers | None = None,
@@ -86,44 +87,44 @@ def seat_distances(
     share_clusters: bool = False,
     origin: Floats | None = None,
     clip: bool = False,
-) -> DistanceSeating:
-    """Lay out restaurants, slots and squared distances for known cluster labels (-1 = hidden).
+) -> DistanceLayout:
+    """Lay out groups, slots and squared distances for known cluster labels (-1 = hidden).
 
     `groups` are by default the groups of the distances, and may only divide these further. `origin` holds squared
     distances (items, features) to the mean of the prior on means, by default the centroid of each group of the
     distances. `clip` sets negative squared norms to zero; they are counted either way.
     """
-    documents = distances.groups if groups is None else np.unique(groups, return_inverse=True)[1]
-    places = lay_out(known, documents, share_clusters=share_clusters)
-    if len(places.restaurant) != len(distances):
-        raise InputError(f"there are {len(places.restaurant)} labels for {len(distances)} records")
+    given = distances.groups if groups is None else np.unique(groups, return_inverse=True)[1]
+    slots = assign_slots(known, given, share_clusters=share_clusters)
+    if len(slots.group) != len(distances):
+        raise InputError(f"there are {len(slots.group)} labels for {len(distances)} records")
     to_origin = squared_to_origin(distances).squared if origin is None else origin
     check_origin(to_origin, distances.observed)
-    member = np.argsort(places.restaurant, kind="stable").astype(np.int64)
-    sizes = np.bincount(places.restaurant, minlength=len(places.slot_start)).astype(np.int64)
+    member = np.argsort(slots.group, kind="stable").astype(np.int64)
+    sizes = np.bincount(slots.group, minlength=len(slots.slot_start)).astype(np.int64)
     member_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     place = np.empty(len(member), np.int64)
-    place[member] = np.arange(len(member)) - member_start[places.restaurant[member]]
+    place[member] = np.arange(len(member)) - member_start[slots.group[member]]
     block_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes**2)])
-    row_start = block_start[places.restaurant] + place * sizes[places.restaurant]
-    squared = squares_within(distances, places, place, row_start, int(block_start[-1]))
+    row_start = block_start[slots.group] + place * sizes[slots.group]
+    squared = squares_within(distances, slots, place, row_start, int(block_start[-1]))
     settled = np.ones(len(sizes), np.bool_)
-    settled[places.restaurant[places.hidden]] = False
+    settled[slots.group[slots.hidden]] = False
     settled_gaps = np.zeros((2, distances.n_features))
     for r in np.flatnonzero(settled):
         inside = member[member_start[r] : member_start[r + 1]]
         within = squared[block_start[r] : block_start[r + 1], : distances.n_features]
-        settled_gaps += gaps_between_centroids(within, places.known_slot[inside], distances.observed[inside])
+        settled_gaps += gaps_between_centroids(within, slots.known_slot[inside], distances.observed[inside])
     items = DistanceItems(
         squared=squared,
         origin=np.ascontiguousarray(np.where(distances.observed, to_origin, 0.0), dtype=np.float64),
         observed=np.ascontiguousarray(distances.observed, dtype=np.float64),
         complete=np.asarray(distances.observed.all(axis=1)),
-        restaurant=places.restaurant,
-        hidden=places.hidden,
-        slot_start=places.slot_start,
-        slot_end=places.slot_end,
-        known_in_slot=places.known_in_slot,
+        group=slots.group,
+        hidden=slots.hidden,
+        slot_start=slots.slot_start,
+        slot_end=slots.slot_end,
+        known_in_slot=slots.known_in_slot,
         member=member,
         member_start=member_start,
         place=place,
@@ -132,7 +133,7 @@ def seat_distances(
         settled=settled,
         settled_gaps=settled_gaps,
     )
-    return DistanceSeating(items, places.known_slot, places.label_of_slot)
+    return DistanceLayout(items, slots.known_slot, slots.label_of_slot)
 
 
 def gaps_between_centroids(squared: NDArray[Any], cluster: Integers, observed: NDArray[np.bool_]) -> Floats:
@@ -156,12 +157,12 @@ def gaps_between_centroids(squared: NDArray[Any], cluster: Integers, observed: N
 
 
 def squares_within(
-    distances: Distances, places: Places, place: Integers, row_start: Integers, n_entries: int
+    distances: Distances, slots: Slots, place: Integers, row_start: Integers, n_entries: int
 ) -> NDArray[np.float32] | NDArray[np.float64]:
-    """Every pair of one restaurant twice, (i, j) and (j, i); zero where a feature is missing."""
+    """Every pair of one group twice, (i, j) and (j, i); zero where a feature is missing."""
     squared = np.zeros((n_entries, padded(distances.n_features)), distances.values.dtype)
-    for place_of_restaurant in range(len(places.slot_start)):
-        members = np.flatnonzero(places.restaurant == place_of_restaurant)
+    for number in range(len(slots.slot_start)):
+        members = np.flatnonzero(slots.group == number)
         for rank, record in enumerate(members):
             others = members[rank + 1 :]
             entries = distances.layout.positions(np.full(len(others), record), others)

@@ -11,18 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
+from numba import config, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.distances.items import LANES, DistanceItems
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
 
 # Two accumulators in turn, or four items at once: an addition need not wait for the one before it.
 TURNS = 2
 BATCH = 4
+# A gap below zero by less than this, absolutely or as a share of its positive part, is rounding (float32).
+ROUNDING = 1e-6
 
 
 class Members(NamedTuple):
@@ -41,13 +43,10 @@ class Scatters(NamedTuple):
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def add_products(
+def add_products_by_lanes(
     typing_context: Any, target: Any, at: Any, weight: Any, weight_at: Any, values: Any, values_at: Any
 ) -> Any:
-    """target[at : at + 4] += weight[weight_at : …] * values[values_at : …], places counted in the flat arrays.
-
-    Written as vector instructions because the compiler leaves loops over a handful of features unvectorised.
-    """
+    """As `add_products_plainly`, in vector instructions: the compiler leaves loops over a few features unvectorised."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         double = ir.DoubleType()
@@ -71,36 +70,48 @@ def add_products(
     return types.void(target, place, weight, place, values, place), generate
 
 
+def add_products_plainly(
+    target: Floats, at: int, weight: Floats, weight_at: int, values: NDArray[Any], values_at: int
+) -> None:
+    """target[at : at + 4] += weight[weight_at : …] * values[values_at : …], places counted in the flat arrays."""
+    total, factor, value = target.reshape(-1), weight.reshape(-1), values.reshape(-1)
+    for lane in range(LANES):
+        total[at + lane] += factor[weight_at + lane] * float(value[values_at + lane])
+
+
+add_products = add_products_plainly if config.DISABLE_JIT else add_products_by_lanes
+
+
 @kernel
-def seat_weights(items: DistanceItems, state: State) -> Floats:
+def weights_by_position(items: DistanceItems, state: State) -> Floats:
     """The weights of every item in the order of `member`, 0 where a feature is missing or padding."""
     weight = np.zeros((items.member.shape[0], items.squared.shape[1]))
-    for seat in range(items.member.shape[0]):
-        i = items.member[seat]
+    for position in range(items.member.shape[0]):
+        i = items.member[position]
         for f in range(items.observed.shape[1]):
-            weight[seat, f] = items.observed[i, f] * state.precision[state.type[i], f]
+            weight[position, f] = items.observed[i, f] * state.precision[state.type[i], f]
     return weight
 
 
 @kernel
-def seat_of(items: DistanceItems, i: int) -> int:
-    return items.member_start[items.restaurant[i]] + items.place[i]
+def position_of(items: DistanceItems, i: int) -> int:
+    return items.member_start[items.group[i]] + items.place[i]
 
 
 @kernel
 def sums_by_cluster(
     sums: Floats, n_slots: int, local_slot: Integers, weight: Floats, squared: NDArray[Any],
-    first_seat: int, end_seat: int, row: Integers,
+    first_position: int, end_position: int, row: Integers,
 ) -> None:  # fmt: skip
-    """sums[b, k] = sum of w d2 over the seats of local slot k, d2 from row row[b] of `squared` on, for four rows."""
+    """sums[b, k] = sum of w d2 over the positions of slot k, d2 from row row[b] of `squared` on, for four rows."""
     width = weight.shape[1]
     sums[:, :n_slots, :] = 0.0
     second, third, fourth = sums.shape[1] * width, 2 * sums.shape[1] * width, 3 * sums.shape[1] * width
-    row_1, row_2 = (row[0] - first_seat) * width, (row[1] - first_seat) * width
-    row_3, row_4 = (row[2] - first_seat) * width, (row[3] - first_seat) * width
-    for seat in range(first_seat, end_seat):
-        to = local_slot[seat] * width
-        for at in range(seat * width, (seat + 1) * width, LANES):
+    row_1, row_2 = (row[0] - first_position) * width, (row[1] - first_position) * width
+    row_3, row_4 = (row[2] - first_position) * width, (row[3] - first_position) * width
+    for position in range(first_position, end_position):
+        to = local_slot[position] * width
+        for at in range(position * width, (position + 1) * width, LANES):
             add_products(sums, to, weight, at, squared, row_1 + at)
             add_products(sums, to + second, weight, at, squared, row_2 + at)
             add_products(sums, to + third, weight, at, squared, row_3 + at)
@@ -112,9 +123,9 @@ def sums_by_cluster(
 def sum_over_list(
     sums: Floats, items: DistanceItems, weight: Floats, listed: Integers, first: int, end: int, i: int
 ) -> None:
-    """sums[0] = sum of w d2(i, m) over the listed items m of i's restaurant, from `first` up to `end`."""
+    """sums[0] = sum of w d2(i, m) over the listed items m of i's group, from `first` up to `end`."""
     width = weight.shape[1]
-    base = items.member_start[items.restaurant[i]]
+    base = items.member_start[items.group[i]]
     row = items.row_start[i]
     sums[:] = 0.0
     for k in range(first, end):
@@ -168,14 +179,14 @@ def add_to_scatter(
 def cluster_scatters(
     items: DistanceItems, state: State, weight: Floats, prior_weight: float, wanted: NDArray[np.bool_]
 ) -> Scatters:
-    """The scatters of every slot of the wanted restaurants, from scratch; others stay empty."""
+    """The scatters of every slot of the wanted groups, from scratch; others stay empty."""
     n_slots = items.known_in_slot.shape[0]
     scatters = empty_scatters(n_slots, items.observed.shape[1])
     members = list_members(state.cluster, n_slots)
     sums = np.zeros((TURNS, weight.shape[1]))
     for slot in range(n_slots):
         first, end = members.start[slot], members.start[slot + 1]
-        if first == end or not wanted[items.restaurant[members.item[first]]]:
+        if first == end or not wanted[items.group[members.item[first]]]:
             continue
         for k in range(first, end):
             i = members.item[k]
@@ -191,14 +202,14 @@ def origin_sums(items: DistanceItems, state: State, weight: Floats) -> Floats:
     sums = np.zeros((items.known_in_slot.shape[0], items.observed.shape[1]))
     for i in range(state.cluster.shape[0]):
         for f in range(sums.shape[1]):
-            sums[state.cluster[i], f] += weight[seat_of(items, i), f] * items.origin[i, f]
+            sums[state.cluster[i], f] += weight[position_of(items, i), f] * items.origin[i, f]
     return sums
 
 
 @kernel
 def local_slots(items: DistanceItems, cluster: Integers) -> Integers:
-    """By seat, the slot of every item counted from its restaurant's first."""
+    """By position, the slot of every item counted from its group's first."""
     local = np.empty(cluster.shape[0], np.int64)
     for i in range(cluster.shape[0]):
-        local[seat_of(items, i)] = cluster[i] - items.slot_start[items.restaurant[i]]
+        local[position_of(items, i)] = cluster[i] - items.slot_start[items.group[i]]
     return local

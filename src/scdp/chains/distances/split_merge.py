@@ -10,21 +10,21 @@ from math import lgamma
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import lowest_empty, slot_counts
-from scdp.chains.distances.centroids import Centroids, coupling_of, seat_presence
-from scdp.chains.distances.clusters import ROUNDING
+from scdp.chains.distances.centroid_splits import list_sides, log_parting, make_parting, measure, take_over
+from scdp.chains.distances.centroids import Centroids, coupling_of, presence_by_position
 from scdp.chains.distances.items import DistanceItems
-from scdp.chains.distances.parting import list_sides, log_parting, make_parting, measure, take_over
 from scdp.chains.distances.rows import (
+    ROUNDING,
     TURNS,
     Scatters,
     add_to_scatter,
     empty_scatters,
-    seat_weights,
     sum_over_list,
+    weights_by_position,
 )
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
 from scdp.chains.vectors.split_merge import KEPT, OPENED, draw_pair, movable_members
 
 BOTH = 2
@@ -72,7 +72,7 @@ def log_evidence(scatters: Scatters, side: int, prior_weight: float) -> float:
 
 
 @kernel
-def seat_at(
+def add_to_side(
     scatters: Scatters,
     side: int,
     at_side: Floats,
@@ -81,7 +81,7 @@ def seat_at(
     state: State,
     i: int,
 ) -> None:
-    """Add item i to a side and to both together, given its sums over those already seated at each."""
+    """Add item i to a side and to both together, given its sums over those already at each."""
     row = state.precision[state.type[i]]
     prior_weight = 1.0 / state.mean_variance
     add_to_scatter(scatters, side, at_side, 0, items, i, row, prior_weight, 1)
@@ -91,8 +91,8 @@ def seat_at(
 
 
 @kernel
-def list_of_known(items: DistanceItems, cluster: Integers, slot: int, seated: Integers) -> int:
-    """Fill `seated` from place 1 on with the known members of a slot; returns one past the last."""
+def list_of_known(items: DistanceItems, cluster: Integers, slot: int, added: Integers) -> int:
+    """Fill `added` from place 1 on with the known members of a slot; returns one past the last."""
     if items.known_in_slot[slot] == 0:
         return 1
     is_hidden = np.zeros(cluster.shape[0], np.bool_)
@@ -100,7 +100,7 @@ def list_of_known(items: DistanceItems, cluster: Integers, slot: int, seated: In
     end = 1
     for i in range(cluster.shape[0]):
         if cluster[i] == slot and not is_hidden[i]:
-            seated[end] = i
+            added[end] = i
             end += 1
     return end
 
@@ -110,7 +110,7 @@ def allocate(
     rng: np.random.Generator, items: DistanceItems, state: State, weight: Floats, cluster: Integers,
     members: Integers, first: int, second: int, scatters: Scatters,
 ) -> tuple[Integers, float, int]:  # fmt: skip
-    """Seat anchors and members at two sides; draws the sides when the pair is together, else follows them.
+    """Put anchors and members at two sides; draws the sides when the pair is together, else follows them.
 
     The first item sits alone, the second with its cluster's known members; then the members one by one.
     """
@@ -120,12 +120,12 @@ def allocate(
     at_opened, at_kept = np.empty_like(cluster), np.empty_like(cluster)
     at_opened[0], at_kept[0] = first, second
     n_opened, n_anchors = 1, list_of_known(items, cluster, cluster[second], at_kept)
-    seat_at(scatters, OPENED, opened, kept, items, state, first)
+    add_to_side(scatters, OPENED, opened, kept, items, state, first)
     for n_kept in range(n_anchors):
         i = at_kept[n_kept]
         sum_over_list(opened, items, weight, at_opened, 0, 1, i)
         sum_over_list(kept, items, weight, at_kept, 0, n_kept, i)
-        seat_at(scatters, KEPT, kept, opened, items, state, i)
+        add_to_side(scatters, KEPT, kept, opened, items, state, i)
     n_kept = n_anchors
     sides = np.empty(members.shape[0], np.int64)
     log_proposal = 0.0
@@ -147,11 +147,11 @@ def allocate(
         gap = log_kept - log_opened if sides[m] == OPENED else log_opened - log_kept
         log_proposal -= np.log1p(np.exp(gap)) if gap < 30.0 else gap
         if sides[m] == OPENED:
-            seat_at(scatters, OPENED, opened, kept, items, state, i)
+            add_to_side(scatters, OPENED, opened, kept, items, state, i)
             at_opened[n_opened] = i
             n_opened += 1
         else:
-            seat_at(scatters, KEPT, kept, opened, items, state, i)
+            add_to_side(scatters, KEPT, kept, opened, items, state, i)
             at_kept[n_kept] = i
             n_kept += 1
     return sides, log_proposal, negative
@@ -168,11 +168,11 @@ def split_merge_by_distance(
     """
     cluster = state.cluster.copy()
     counts = slot_counts(cluster, items.known_in_slot.shape[0])
-    weight = seat_weights(items, state)
+    weight = weights_by_position(items, state)
     prior_weight = 1.0 / state.mean_variance
     if centroids is not None:
         coupling = coupling_of(state, weight.shape[1])
-        parting = make_parting(cluster.shape[0], weight.shape[1], seat_presence(items))
+        parting = make_parting(cluster.shape[0], weight.shape[1], presence_by_position(items))
     accepted = negative = 0
     for _ in range(attempts):
         first, second = draw_pair(rng, items)
@@ -200,7 +200,7 @@ def split_merge_by_distance(
             continue
         accepted += 1
         # Either way the first item and its side move: into a new cluster, or in with the second item.
-        start = items.slot_start[items.restaurant[first]]
+        start = items.slot_start[items.group[first]]
         target = lowest_empty(counts, start) if together else cluster[second]
         counts[cluster[first]] -= scatters.size[OPENED]
         counts[target] += scatters.size[OPENED]

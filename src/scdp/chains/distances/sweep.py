@@ -13,21 +13,20 @@ from scdp.chains.distances.centroids import (
     centroids_of,
     log_coupling_of_centroids,
     separation_by_distance,
+    separation_prior_by_distance,
 )
-from scdp.chains.distances.clusters import ROUNDING, resample_clusters_by_distance
-from scdp.chains.distances.gaps import separation_prior_by_distance
+from scdp.chains.distances.clusters import resample_clusters_by_distance
 from scdp.chains.distances.items import DistanceItems
 from scdp.chains.distances.precisions import (
     resample_mean_variance_by_distance,
     resample_precisions_by_distance,
 )
+from scdp.chains.distances.rows import ROUNDING
 from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.types import resample_types_by_distance
-from scdp.chains.plan import Info, Plan
-from scdp.chains.priors import Priors
-from scdp.chains.separation.coupling import READINGS, precision_prior_given
+from scdp.chains.separation.coupling import VARIANTS, precision_prior_given
 from scdp.chains.separation.sweep import slice_separation_rate
-from scdp.chains.state import State
+from scdp.chains.state import Info, Plan, Priors, State
 from scdp.errors import InputError
 
 
@@ -36,7 +35,7 @@ def distance_sweep(
 ) -> tuple[State, Info]:
     """One full update of the state except its concentrations."""
     check_plan(plan)
-    centroids = centroids_of(items, state.cluster, READINGS[plan.conditioning]) if plan.conditioning else None
+    centroids = centroids_of(items, state.cluster, VARIANTS[plan.conditioning]) if plan.conditioning else None
     moved = accepted = opened = moved_types = 0
     in_clusters = in_moves = in_gaps = in_types = 0
     if len(items.hidden):

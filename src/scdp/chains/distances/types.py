@@ -10,12 +10,19 @@ from __future__ import annotations
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, log_table, lowest_empty, slot_counts
-from scdp.chains.distances.clusters import ROUNDING
 from scdp.chains.distances.items import LANES, DistanceItems
-from scdp.chains.distances.rows import TURNS, add_products, list_members, seat_of, seat_weights, sum_over_list
+from scdp.chains.distances.rows import (
+    ROUNDING,
+    TURNS,
+    add_products,
+    list_members,
+    position_of,
+    sum_over_list,
+    weights_by_position,
+)
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
 from scdp.chains.vectors.types import SMALLEST
 
 
@@ -79,7 +86,7 @@ def resample_types_by_distance(
     logs = log_table(n)
     log_share = np.log(state.type_concentration / n_auxiliary)
     prior_weight = 1.0 / state.mean_variance
-    weight = seat_weights(items, state)
+    weight = weights_by_position(items, state)
     width = weight.shape[1]
     members = list_members(state.cluster, items.known_in_slot.shape[0])
     largest = (members.start[1:] - members.start[:-1]).max()
@@ -99,16 +106,16 @@ def resample_types_by_distance(
             sum_over_list(total, items, weight, members.item, first, end, i)
             sums[k - first] = total[0]
             for f in range(n_features):
-                w = weight[seat_of(items, i), f]
+                w = weight[position_of(items, i), f]
                 base[f] += w
                 form[f] += w * (prior_weight * items.origin[i, f] + 0.5 * total[0, f])
         for k in range(first, end):
             i = members.item[k]
-            own, seat, observed = types[i], seat_of(items, i), items.observed[i]
+            own, position, observed = types[i], position_of(items, i), items.observed[i]
             for f in range(n_features):
                 far = sums[k - first, f] + prior_weight * items.origin[i, f]
-                base[f] -= weight[seat, f]
-                form[f] -= weight[seat, f] * far
+                base[f] -= weight[position, f]
+                form[f] -= weight[position, f] * far
                 gap[f] = far - form[f] / base[f]
                 if observed[f] > 0 and gap[f] < -ROUNDING * (1.0 + far):
                     negative += 1
@@ -137,8 +144,8 @@ def resample_types_by_distance(
                 w = observed[f] * columns[f, n_auxiliary + chosen]
                 base[f] += w
                 form[f] += w * (sums[k - first, f] + prior_weight * items.origin[i, f])
-                change[f] = w - weight[seat, f]
-                weight[seat, f] = w
+                change[f] = w - weight[position, f]
+                weight[position, f] = w
             # A new type may take the slot that the item's own left empty: its precisions are new all the same.
             if opened or chosen != own:
                 moved += 1

@@ -12,30 +12,29 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, highest_used, log_table, lowest_empty
 from scdp.chains.separation.coupling import (
     PUBLISHED,
+    Ranks,
     Spread,
     add_log_couplings,
     change_spread,
-    log_coupling,
-    log_mean_prior,
-    spread_of,
-)
-from scdp.chains.separation.density import log_given_mean, used_precision_sum
-from scdp.chains.separation.ranks import (
-    Ranks,
     item_joins,
     item_leaves,
+    log_coupling,
+    log_mean_prior,
     prefix_sums,
     rank_weighted,
     rank_weighted_after_join,
     rank_weighted_after_open,
     ranks_of,
+    spread_of,
 )
+from scdp.chains.separation.density import log_given_mean, used_precision_sum
 from scdp.chains.state import State
 from scdp.chains.vectors.clusters import widest_range
-from scdp.chains.vectors.items import Floats, Integers, Items
+from scdp.chains.vectors.items import Items
 
 
 class Openings(NamedTuple):
@@ -119,7 +118,7 @@ def add_order_terms(
     log_weight: Floats, candidate: Integers, m: int, ranks: Ranks, log_prior: Floats, prefix: Floats,
     weighted: float, i: int, n_types: int,
 ) -> None:  # fmt: skip
-    """The published reading's powers of G0, as they would be with item i at each candidate."""
+    """The published variant's powers of G0, as they would be with item i at each candidate."""
     n = ranks.n[0]
     for j in range(m):
         after = rank_weighted_after_join(ranks, log_prior, prefix, weighted, candidate[j], i)
@@ -129,7 +128,7 @@ def add_order_terms(
 @kernel
 def auxiliary_weights(
     rng: np.random.Generator, items: Items, state: State, i: int, openings: Openings, base: Spread,
-    precision_sum: Floats, n_types: int, reading: int, informed: bool, keep_first: bool, auxiliary: Floats,
+    precision_sum: Floats, n_types: int, variant: int, informed: bool, keep_first: bool, auxiliary: Floats,
     grid_log: Floats, log_weight: Floats, start: int, factor: Floats,
 ) -> None:  # fmt: skip
     """Draw the auxiliary means (the first is kept when it was the item's own) and weigh opening each of them."""
@@ -142,18 +141,18 @@ def auxiliary_weights(
         for a in range(n):
             row = state.precision[state.type[i]]
             log_weight[start + a] = log_share + log_given_mean(items, i, row, auxiliary[a])
-    add_log_couplings(log_weight, start, state, base, auxiliary, n_types, precision_sum, reading, factor)
+    add_log_couplings(log_weight, start, state, base, auxiliary, n_types, precision_sum, variant, factor)
 
 
 @kernel
 def resample_clusters_conditioned(
-    rng: np.random.Generator, items: Items, state: State, reading: int, n_auxiliary: int, informed: bool
+    rng: np.random.Generator, items: Items, state: State, variant: int, n_auxiliary: int, informed: bool
 ) -> tuple[Integers, Floats, int, int]:
     """One pass of Algorithm 8 over the hidden items; returns slots, means, items moved and clusters opened."""
     cluster, means = state.cluster.copy(), state.means.copy()
     ranks = ranks_of(cluster, items.known_in_slot.shape[0])
     counts = ranks.size
-    ordered = reading == PUBLISHED
+    ordered = variant == PUBLISHED
     high = highest_used(counts, items.slot_start, items.slot_end)
     precision_sum, n_types = used_precision_sum(state)
     logs = log_table(cluster.shape[0])
@@ -172,7 +171,7 @@ def resample_clusters_conditioned(
     moved = opened = 0
     for i in items.hidden:
         row = state.precision[state.type[i]]
-        own, r = cluster[i], items.restaurant[i]
+        own, r = cluster[i], items.group[i]
         if ordered:
             item_leaves(ranks, cluster, i)
         else:
@@ -188,11 +187,11 @@ def resample_clusters_conditioned(
                 log_weight[m] = logs[counts[slot]]
                 m += 1
         add_log_densities(log_weight, candidate, m, items.points, items.observed, i, row, means)
-        coupling = log_coupling(state, base, means[own], 0, n_types, precision_sum, reading, factor)
+        coupling = log_coupling(state, base, means[own], 0, n_types, precision_sum, variant, factor)
         for j in range(m):
             log_weight[j] += coupling
         auxiliary_weights(
-            rng, items, state, i, openings, base, precision_sum, n_types, reading, informed, alone, auxiliary,
+            rng, items, state, i, openings, base, precision_sum, n_types, variant, informed, alone, auxiliary,
             grid_log, log_weight, m, factor,
         )  # fmt: skip
         if ordered:

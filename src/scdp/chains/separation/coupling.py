@@ -1,4 +1,4 @@
-"""SCDP-3's coupling of precisions and means, in its three readings (docs/scdp3.md).
+"""SCDP-3's coupling of precisions and means, in its three variants (docs/scdp3.md).
 
 With S_f the sum over pairs of active means of their squared gap in feature f, T_f the sum of the active precisions
 and L their number, the joint of SCDP-1 with explicit means is multiplied by exp(log_coupling):
@@ -16,12 +16,131 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import sum_of_logs
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
+
+NOBODY = 2**62
+
+
+class Ranks(NamedTuple):
+    """`order[:n[0]]` are the used slots in order; `size` and `first` are their keys, by slot."""
+
+    order: Integers
+    n: Integers
+    size: Integers
+    first: Integers
+
+
+@kernel
+def ranks_of(cluster: Integers, n_slots: int) -> Ranks:
+    """The order of the clusters of a state."""
+    ranks = Ranks(
+        np.empty(n_slots + 1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(n_slots, np.int64),
+        np.full(n_slots, NOBODY),
+    )
+    for i in range(cluster.shape[0] - 1, -1, -1):
+        ranks.size[cluster[i]] += 1
+        ranks.first[cluster[i]] = i
+    for slot in range(n_slots):
+        if ranks.size[slot] > 0:
+            insert(ranks, slot)
+    return ranks
+
+
+@kernel
+def position(ranks: Ranks, size: int, first: int) -> int:
+    """Where a cluster with these keys stands: the number of clusters that come before it."""
+    low, high = 0, ranks.n[0]
+    while low < high:
+        middle = (low + high) // 2
+        slot = ranks.order[middle]
+        before = ranks.size[slot] > size or (ranks.size[slot] == size and ranks.first[slot] < first)
+        low, high = (middle + 1, high) if before else (low, middle)
+    return low
+
+
+@kernel
+def insert(ranks: Ranks, slot: int) -> None:
+    at = position(ranks, ranks.size[slot], ranks.first[slot])
+    for j in range(ranks.n[0], at, -1):
+        ranks.order[j] = ranks.order[j - 1]
+    ranks.order[at] = slot
+    ranks.n[0] += 1
+
+
+@kernel
+def remove(ranks: Ranks, slot: int) -> None:
+    at = position(ranks, ranks.size[slot], ranks.first[slot])
+    ranks.n[0] -= 1
+    for j in range(at, ranks.n[0]):
+        ranks.order[j] = ranks.order[j + 1]
+
+
+@kernel
+def item_leaves(ranks: Ranks, cluster: Integers, i: int) -> None:
+    """Item i leaves its cluster; its label in `cluster` must already be gone."""
+    slot = cluster[i]
+    remove(ranks, slot)
+    ranks.size[slot] -= 1
+    if ranks.first[slot] == i:
+        ranks.first[slot] = NOBODY
+        for j in range(i + 1, cluster.shape[0]):
+            if cluster[j] == slot:
+                ranks.first[slot] = j
+                break
+    if ranks.size[slot] > 0:
+        insert(ranks, slot)
+
+
+@kernel
+def item_joins(ranks: Ranks, slot: int, i: int) -> None:
+    if ranks.size[slot] > 0:
+        remove(ranks, slot)
+    ranks.size[slot] += 1
+    ranks.first[slot] = min(ranks.first[slot], i)
+    insert(ranks, slot)
+
+
+@kernel
+def prefix_sums(ranks: Ranks, values: Floats, prefix: Floats) -> None:
+    """prefix[j] = sum of values over the first j clusters in order."""
+    prefix[0] = 0.0
+    for j in range(ranks.n[0]):
+        prefix[j + 1] = prefix[j] + values[ranks.order[j]]
+
+
+@kernel
+def rank_weighted(ranks: Ranks, values: Floats) -> float:
+    """Sum over the order of j times the value of the j-th cluster, j from 0."""
+    total = 0.0
+    for j in range(ranks.n[0]):
+        total += j * values[ranks.order[j]]
+    return total
+
+
+@kernel
+def rank_weighted_after_join(
+    ranks: Ranks, values: Floats, prefix: Floats, weighted: float, slot: int, i: int
+) -> float:
+    """`rank_weighted` as it would be if item i joined the cluster in `slot`: it moves up, those it passes down."""
+    size, first = ranks.size[slot], ranks.first[slot]
+    old = position(ranks, size, first)
+    new = position(ranks, size + 1, min(first, i))
+    return weighted + prefix[old] - prefix[new] - (old - new) * values[slot]
+
+
+@kernel
+def rank_weighted_after_open(ranks: Ranks, prefix: Floats, weighted: float, value: float, i: int) -> float:
+    """`rank_weighted` as it would be if item i opened a cluster with this value."""
+    at = position(ranks, 1, i)
+    return weighted + at * value + prefix[ranks.n[0]] - prefix[at]
+
 
 PUBLISHED, NORMALIZED, MEAN = 0, 1, 2
-READINGS = {"published": PUBLISHED, "normalized": NORMALIZED, "mean": MEAN}
+VARIANTS = {"published": PUBLISHED, "normalized": NORMALIZED, "mean": MEAN}
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -45,17 +164,17 @@ def spread_of(means: Floats, used: Integers) -> Spread:
 
 
 @kernel
-def pair_scale(n: int, reading: int) -> float:
+def pair_scale(n: int, variant: int) -> float:
     """What multiplies S_f: 1, or one over the number of pairs."""
-    if reading != MEAN:
+    if variant != MEAN:
         return 1.0
     return 2.0 / (n * (n - 1.0)) if n > 1 else 0.0
 
 
 @kernel
-def separation(spread: Spread, reading: int) -> Floats:
+def separation(spread: Spread, variant: int) -> Floats:
     """S_f, or its mean over the pairs; rounding never makes it negative."""
-    scale = pair_scale(spread.n, reading)
+    scale = pair_scale(spread.n, variant)
     result = np.empty(spread.total.shape[0])
     for f in range(result.shape[0]):
         gap = spread.n * spread.square[f] - spread.total[f] * spread.total[f]
@@ -115,27 +234,27 @@ def fill_factors(
 @kernel
 def add_log_couplings(
     log_weight: Floats, start: int, state: State, base: Spread, rows: Floats, n_types: int, precision_sum: Floats,
-    reading: int, factor: Floats,
+    variant: int, factor: Floats,
 ) -> None:  # fmt: skip
     """Add to log_weight[start:] the log coupling of the means in `base` with each of `rows` added in turn."""
     for a in range(rows.shape[0]):
-        coupling = log_coupling(state, base, rows[a], 1, n_types, precision_sum, reading, factor)
+        coupling = log_coupling(state, base, rows[a], 1, n_types, precision_sum, variant, factor)
         log_weight[start + a] += coupling
 
 
 @kernel
 def log_coupling(
-    state: State, base: Spread, mean: Floats, change: int, n_types: int, precision_sum: Floats, reading: int,
+    state: State, base: Spread, mean: Floats, change: int, n_types: int, precision_sum: Floats, variant: int,
     factor: Floats,
 ) -> float:  # fmt: skip
     """Log of the coupling for the means in `base` with `mean` added (change 1), taken away (-1) or ignored (0).
 
-    `factor` is scratch of one row. The published reading's powers of G0 are not in it: they follow the ranks.
+    `factor` is scratch of one row. The published variant's powers of G0 are not in it: they follow the ranks.
     """
     n = base.n + change
-    rate = state.separation_rate * pair_scale(n, reading)
+    rate = state.separation_rate * pair_scale(n, variant)
     result = fill_factors(factor, base, mean, change, rate, state.rate, precision_sum)
-    if reading == PUBLISHED:
+    if variant == PUBLISHED:
         return result + 0.5 * n_types * n * (n - 1) * np.log(state.separation_rate)
     if state.grid.shape[0] > 0:
         gaps = (factor[0] - 1.0) * state.rate / state.separation_rate

@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats
 from scdp.chains.arithmetic import slot_counts
 from scdp.chains.separation.coupling import (
     PUBLISHED,
     log_coupling,
     log_mean_prior,
     precision_prior_given,
+    ranks_of,
     separation,
     spread_of,
 )
-from scdp.chains.separation.ranks import ranks_of
 from scdp.chains.state import State
 from scdp.chains.vectors.density import LOG_2PI, log_prior_of_labels
-from scdp.chains.vectors.items import Floats, Items
+from scdp.chains.vectors.items import Items
 
 
 @kernel
@@ -44,16 +45,16 @@ def used_precision_sum(state: State) -> tuple[Floats, int]:
 
 
 @kernel
-def types_given_means(items: Items, state: State, reading: int) -> tuple[Floats, Floats, float]:
+def types_given_means(items: Items, state: State, variant: int) -> tuple[Floats, Floats, float]:
     """The precision prior that the means imply: rates, grid log weights, and the log mass a new type brings.
 
     Given the means, types are a Dirichlet-process mixture with this prior, so SCDP-1's exact updates serve. Only
-    the published reading is not normalised: there a new type multiplies the joint by more than a density.
+    the published variant is not normalised: there a new type multiplies the joint by more than a density.
     """
     ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
     spread = spread_of(state.means, np.flatnonzero(ranks.size))
-    rate, grid_log, log_mass = precision_prior_given(state, separation(spread, reading))
-    if reading != PUBLISHED:
+    rate, grid_log, log_mass = precision_prior_given(state, separation(spread, variant))
+    if variant != PUBLISHED:
         return rate, grid_log, 0.0
     n = ranks.n[0]
     for j in range(n):
@@ -62,7 +63,7 @@ def types_given_means(items: Items, state: State, reading: int) -> tuple[Floats,
 
 
 @kernel
-def log_joint_conditioned(items: Items, state: State, reading: int, concentration_priors: Floats) -> float:
+def log_joint_conditioned(items: Items, state: State, variant: int, concentration_priors: Floats) -> float:
     """Log of the target of SCDP-3: data, clusters, means, types, precisions, concentrations and the coupling."""
     ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
     type_counts = slot_counts(state.type, state.precision.shape[0])
@@ -70,9 +71,9 @@ def log_joint_conditioned(items: Items, state: State, reading: int, concentratio
     spread = spread_of(state.means, np.flatnonzero(ranks.size))
     n = ranks.n[0]
     factor = np.empty((1, items.points.shape[1]))
-    total = log_coupling(state, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
+    total = log_coupling(state, spread, precision_sum, 0, n_types, precision_sum, variant, factor)
     for j in range(n):
-        power = 1.0 + n_types * (2.0 * j - n) if reading == PUBLISHED else 1.0
+        power = 1.0 + n_types * (2.0 * j - n) if variant == PUBLISHED else 1.0
         total += power * log_mean_prior(state, state.means[ranks.order[j]])
     for i in range(state.cluster.shape[0]):
         row = state.precision[state.type[i]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats
 from scdp.chains.arithmetic import choose, cluster_sums
 from scdp.chains.separation.clusters import draw_auxiliary, openings_of
 from scdp.chains.separation.coupling import (
@@ -13,12 +14,12 @@ from scdp.chains.separation.coupling import (
     change_spread,
     log_mean_prior,
     pair_scale,
+    ranks_of,
     spread_of,
 )
 from scdp.chains.separation.density import log_given_mean, used_precision_sum
-from scdp.chains.separation.ranks import ranks_of
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Items
+from scdp.chains.vectors.items import Items
 
 
 @kernel
@@ -55,9 +56,9 @@ def slice_step(
 
 @kernel
 def resample_means_exactly(
-    rng: np.random.Generator, items: Items, state: State, reading: int
+    rng: np.random.Generator, items: Items, state: State, variant: int
 ) -> tuple[Floats, int]:
-    """Every coordinate of every used mean given the rest: Gaussian in the published reading, else by slices.
+    """Every coordinate of every used mean given the rest: Gaussian in the published variant, else by slices.
 
     Returns the means and how many coordinates had no proper conditional (negative precision): those stay.
     """
@@ -68,11 +69,11 @@ def resample_means_exactly(
     spread = spread_of(means, used)
     precision_sum, n_types = used_precision_sum(state)
     n = used.shape[0]
-    scale = state.separation_rate * pair_scale(n, reading)
+    scale = state.separation_rate * pair_scale(n, variant)
     improper = 0
     for j in range(n):
         slot = ranks.order[j]
-        power = 1.0 + n_types * (2.0 * j - n) if reading == PUBLISHED else 1.0
+        power = 1.0 + n_types * (2.0 * j - n) if variant == PUBLISHED else 1.0
         for f in range(means.shape[1]):
             others = spread.total[f] - means[slot, f]
             others_square = spread.square[f] - means[slot, f] ** 2
@@ -82,7 +83,7 @@ def resample_means_exactly(
                 improper += 1
                 continue
             centre = (sums.pull[slot, f] + pull * others) / precision
-            if reading == PUBLISHED:
+            if variant == PUBLISHED:
                 x = centre + rng.standard_normal() / np.sqrt(precision)
             else:
                 tilt = scale / state.rate[f]
@@ -99,7 +100,7 @@ def resample_means_exactly(
 
 @kernel
 def resample_means_from_candidates(
-    rng: np.random.Generator, items: Items, state: State, reading: int, n_candidates: int
+    rng: np.random.Generator, items: Items, state: State, variant: int, n_candidates: int
 ) -> tuple[Floats, int]:
     """The paper's move: the current mean and draws from the prior, one of them chosen by its posterior weight.
 
@@ -124,12 +125,12 @@ def resample_means_from_candidates(
         base = change_spread(spread, means[slot], -1)
         for a in range(n_options):
             log_weight[a] = 0.0
-            if reading == PUBLISHED:
+            if variant == PUBLISHED:
                 log_weight[a] += n_types * (2.0 * j - n) * log_mean_prior(state, options[a])
             for i in range(state.cluster.shape[0]):
                 if state.cluster[i] == slot:
                     log_weight[a] += log_given_mean(items, i, state.precision[state.type[i]], options[a])
-        add_log_couplings(log_weight, 0, state, base, options, n_types, precision_sum, reading, factor)
+        add_log_couplings(log_weight, 0, state, base, options, n_types, precision_sum, variant, factor)
         pick = choose(rng, log_weight, n_options)
         changed += not (options[pick] == means[slot]).all()
         means[slot] = options[pick]

@@ -6,14 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scdp.chains.plan import Info, Plan
-from scdp.chains.priors import Priors
-from scdp.chains.separation.auxiliary_types import resample_types_by_auxiliary
 from scdp.chains.separation.clusters import resample_clusters_conditioned
-from scdp.chains.separation.coupling import PUBLISHED, READINGS, log_coupling, separation, spread_of
+from scdp.chains.separation.coupling import PUBLISHED, VARIANTS, log_coupling, separation, spread_of
 from scdp.chains.separation.density import types_given_means, used_precision_sum
 from scdp.chains.separation.means import resample_means_exactly, resample_means_from_candidates
-from scdp.chains.state import State
+from scdp.chains.separation.types import resample_types_by_auxiliary
+from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vectors.items import Items
 from scdp.chains.vectors.means import draw_means
 from scdp.chains.vectors.types import resample_precisions, resample_types
@@ -31,31 +29,31 @@ def conditioned_sweep(
     rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors
 ) -> tuple[State, Info]:
     """One full update of the state except its concentrations."""
-    reading = READINGS[plan.conditioning or "normalized"]
+    variant = VARIANTS[plan.conditioning or "normalized"]
     moved = opened = improper = 0
     if len(items.hidden):
         cluster, means, moved, opened = resample_clusters_conditioned(
-            rng, items, state, reading, plan.n_auxiliary, plan.informed
+            rng, items, state, variant, plan.n_auxiliary, plan.informed
         )
         state = state._replace(cluster=cluster, means=means)
     if plan.paper_moves or len(state.mean_grid):
-        means, _ = resample_means_from_candidates(rng, items, state, reading, plan.n_candidates)
+        means, _ = resample_means_from_candidates(rng, items, state, variant, plan.n_candidates)
     else:
-        means, improper = resample_means_exactly(rng, items, state, reading)
+        means, improper = resample_means_exactly(rng, items, state, variant)
     state = state._replace(means=means)
     if plan.learn_separation_rate:
         prior = priors.separation_rate
-        rate = resample_separation_rate(rng, state, reading, prior.shape, prior.rate)
+        rate = resample_separation_rate(rng, state, variant, prior.shape, prior.rate)
         state = state._replace(separation_rate=rate)
-    state, moved_types = update_types(rng, state, items, plan, reading)
+    state, moved_types = update_types(rng, state, items, plan, variant)
     return state, Info(moved, 0, moved_types, opened, improper)
 
 
 def update_types(
-    rng: np.random.Generator, state: State, items: Items, plan: Plan, reading: int
+    rng: np.random.Generator, state: State, items: Items, plan: Plan, variant: int
 ) -> tuple[State, int]:
     """Types and precisions under the prior that the means imply."""
-    rate, grid_log, log_mass = types_given_means(items, state, reading)
+    rate, grid_log, log_mass = types_given_means(items, state, variant)
     implied = state._replace(rate=rate, grid_log_weight=grid_log)
     if plan.paper_moves:
         types, precision, moved = resample_types_by_auxiliary(
@@ -69,22 +67,22 @@ def update_types(
 
 
 def resample_separation_rate(
-    rng: np.random.Generator, state: State, reading: int, shape: float, rate: float
+    rng: np.random.Generator, state: State, variant: int, shape: float, rate: float
 ) -> float:
-    """The separation rate under a Gamma(shape, rate) prior: Gamma in the published reading, else by a slice."""
+    """The separation rate under a Gamma(shape, rate) prior: Gamma in the published variant, else by a slice."""
     used = np.unique(state.cluster)
     spread = spread_of(state.means, used)
     precision_sum, n_types = used_precision_sum(state)
-    if reading == PUBLISHED:
+    if variant == PUBLISHED:
         pairs = len(used) * (len(used) - 1) / 2
-        pull = float(precision_sum @ separation(spread, reading))
+        pull = float(precision_sum @ separation(spread, variant))
         return float(rng.standard_gamma(shape + n_types * pairs) / (rate + pull))
 
     factor = np.empty((1, len(precision_sum)))
 
     def log_coupling_at(value: float) -> float:
         now = state._replace(separation_rate=value)
-        return log_coupling(now, spread, precision_sum, 0, n_types, precision_sum, reading, factor)
+        return log_coupling(now, spread, precision_sum, 0, n_types, precision_sum, variant, factor)
 
     return slice_separation_rate(rng, state.separation_rate, shape, rate, log_coupling_at)
 

@@ -7,9 +7,12 @@ clusters it leaves and joins are worked out anew.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import (
     add_item,
     choose,
@@ -20,10 +23,62 @@ from scdp.chains.arithmetic import (
     highest_used,
     log_table,
     lowest_empty,
+    slot_counts,
+    sum_of_logs,
 )
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers, Items, Seated
-from scdp.chains.vectors.predictive import Table, copy_row, fill_row, make_table
+from scdp.chains.vectors.items import Items, SlotItems
+
+
+class Table(NamedTuple):
+    """Per row: mean and inverse variance by feature, log inverse variance by feature, and half their sum."""
+
+    mean: Floats
+    inverse: Floats
+    log_inverse: Floats
+    half_log: Floats
+
+
+@kernel
+def make_table(n_rows: int, n_features: int) -> Table:
+    return Table(
+        np.empty((n_rows, n_features)),
+        np.empty((n_rows, n_features)),
+        np.empty((n_rows, n_features)),
+        np.empty(n_rows),
+    )
+
+
+@kernel
+def fill_row(
+    table: Table,
+    at: int,
+    weight: Floats,
+    pull: Floats,
+    slot: int,
+    row: Floats,
+    prior_weight: float,
+    logs: bool,
+) -> None:
+    """Write into row `at` the predictive of the cluster sums at `slot` for items of precisions `row`."""
+    mean, inverse, log_inverse, half_log = table
+    for f in range(row.shape[0]):
+        a = prior_weight + weight[slot, f]
+        mean[at, f] = pull[slot, f] / a
+        inverse[at, f] = row[f] / (row[f] + a) * a
+    half_log[at] = 0.5 * sum_of_logs(inverse, at)
+    if logs:
+        for f in range(row.shape[0]):
+            log_inverse[at, f] = np.log(inverse[at, f])
+
+
+@kernel
+def copy_row(table: Table, source: int, target: int) -> None:
+    table.mean[target, :] = table.mean[source, :]
+    table.inverse[target, :] = table.inverse[source, :]
+    table.log_inverse[target, :] = table.log_inverse[source, :]
+    table.half_log[target] = table.half_log[source]
+
 
 NEW = -1
 
@@ -47,15 +102,15 @@ def order_by_type(hidden: Integers, types: Integers) -> Integers:
 
 
 @kernel
-def restaurants_with_hidden(items: Seated) -> Integers:
+def groups_with_hidden(items: SlotItems) -> Integers:
     open_to_change = np.zeros(items.slot_start.shape[0], np.bool_)
     for i in items.hidden:
-        open_to_change[items.restaurant[i]] = True
+        open_to_change[items.group[i]] = True
     return np.flatnonzero(open_to_change)
 
 
 @kernel
-def widest_range(items: Seated) -> int:
+def widest_range(items: SlotItems) -> int:
     """The largest number of clusters an item may ever choose from, a new one included."""
     widest = 0
     for r in range(items.slot_start.shape[0]):
@@ -127,7 +182,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
     candidate = np.empty(widest_range(items), np.int64)
     table_row = np.empty(candidate.shape[0], np.int64)
     log_weight = np.empty(candidate.shape[0])
-    active = restaurants_with_hidden(items)
+    active = groups_with_hidden(items)
 
     moved = 0
     kind = -1
@@ -142,7 +197,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
                         fill_row(table, slot, sums.weight, sums.pull, slot, row, prior_weight, some_missing)
 
         own = cluster[i]
-        r = items.restaurant[i]
+        r = items.group[i]
         copy_sums(sums, own, own_sums, 0)
         add_item(own_sums, 0, items, i, row, -1)
         if own_sums.size[0] > 0:
@@ -171,3 +226,73 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
         cluster[i] = chosen
         moved += 1
     return cluster, moved
+
+
+@kernel
+def log_given_mean(items: Items, i: int, row: Floats, means: Floats, slot: int) -> float:
+    """Log density of item i given its mean, without the terms in log precision."""
+    square = 0.0
+    for f in range(row.shape[0]):
+        gap = items.points[i, f] - means[slot, f]
+        square += items.observed[i, f] * row[f] * gap * gap
+    return -0.5 * square
+
+
+@kernel
+def log_new_mean(items: Items, i: int, row: Floats, prior_weight: float) -> float:
+    """Log density of item i under a mean drawn from the prior, without the terms in log precision."""
+    total = 0.0
+    for f in range(row.shape[0]):
+        if items.observed[i, f] > 0:
+            share = prior_weight / (prior_weight + row[f])
+            total += np.log(share) - share * row[f] * items.points[i, f] ** 2
+    return 0.5 * total
+
+
+@kernel
+def draw_new_mean(
+    rng: np.random.Generator, items: Items, i: int, row: Floats, prior_weight: float, mean: Floats
+) -> None:
+    for f in range(row.shape[0]):
+        weight = items.observed[i, f] * row[f]
+        a = prior_weight + weight
+        mean[f] = weight * items.points[i, f] / a + rng.standard_normal() / np.sqrt(a)
+
+
+@kernel
+def resample_clusters_given_means(
+    rng: np.random.Generator, items: Items, state: State, means: Floats
+) -> tuple[Integers, Floats, int]:
+    """One Gibbs pass over hidden items; returns slots, means (new clusters have theirs) and items moved."""
+    cluster, means = state.cluster.copy(), means.copy()
+    counts = slot_counts(cluster, items.known_in_slot.shape[0])
+    high = highest_used(counts, items.slot_start, items.slot_end)
+    prior_weight = 1.0 / state.mean_variance
+    log_alpha = np.log(state.cluster_concentration)
+    logs = log_table(cluster.shape[0])
+    candidate = np.empty(widest_range(items), np.int64)
+    log_weight = np.empty(candidate.shape[0])
+    moved = 0
+    for i in items.hidden:
+        row = state.precision[state.type[i]]
+        own, r = cluster[i], items.group[i]
+        counts[own] -= 1
+        m = 0
+        for slot in range(items.slot_start[r], high[r]):
+            if counts[slot] > 0:
+                candidate[m] = slot
+                log_weight[m] = logs[counts[slot]] + log_given_mean(items, i, row, means, slot)
+                m += 1
+        candidate[m] = -1
+        log_weight[m] = log_alpha + log_new_mean(items, i, row, prior_weight)
+        chosen = candidate[choose(rng, log_weight, m + 1)]
+        if chosen < 0:
+            chosen = lowest_empty(counts, items.slot_start[r])
+            draw_new_mean(rng, items, i, row, prior_weight, means[chosen])
+        counts[chosen] += 1
+        high[r] = max(high[r], chosen + 1)
+        while counts[high[r] - 1] == 0:
+            high[r] -= 1
+        cluster[i] = chosen
+        moved += chosen != own
+    return cluster, means, moved

@@ -7,9 +7,10 @@ from math import lgamma
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import cluster_sums, slot_counts
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers, Items
+from scdp.chains.vectors.items import Items
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -20,8 +21,8 @@ def log_gamma_density(value: float, shape: float, rate: float) -> float:
 
 
 @kernel
-def log_restaurants(counts: Integers, start: Integers, end: Integers, concentration: float) -> float:
-    """Log probability of the seating of every restaurant, each a range of slots."""
+def log_partition_prior(counts: Integers, start: Integers, end: Integers, concentration: float) -> float:
+    """Log probability of the layout of every group, each a range of slots."""
     total = 0.0
     log_alpha = np.log(concentration)
     for r in range(start.shape[0]):
@@ -81,8 +82,8 @@ def log_prior_of_labels(
     """
     whole = np.array([0]), np.array([type_counts.shape[0]])
     return (
-        log_restaurants(counts, items.slot_start, items.slot_end, state.cluster_concentration)
-        + log_restaurants(type_counts, whole[0], whole[1], state.type_concentration)
+        log_partition_prior(counts, items.slot_start, items.slot_end, state.cluster_concentration)
+        + log_partition_prior(type_counts, whole[0], whole[1], state.type_concentration)
         + log_precision_prior(state, type_counts)
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])
         + log_gamma_density(state.type_concentration, concentration_priors[2], concentration_priors[3])

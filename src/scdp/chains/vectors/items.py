@@ -1,8 +1,8 @@
-"""What a chain works on and never changes: points, who sits in which restaurant, whose cluster is hidden.
+"""What a chain works on and never changes: points, the group of each, and whose cluster is hidden.
 
-A restaurant is a set of items under one Chinese restaurant process: a document, or, when hidden items may not
-join known clusters, the known or the hidden part of a document. Each restaurant owns a range of cluster
-slots, its known clusters first; a new cluster always takes the lowest empty slot of the range.
+Items of one group are under one Chinese restaurant process: a group that was given, or, where hidden items may not
+join known clusters, its known or its hidden part. Each group owns a range of cluster slots, its known clusters
+first; a new cluster always takes the lowest empty slot of the range.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from scdp._typing import Floats, Integers
 
 
-class Seated(Protocol):
-    """What items by points and by distances have in common."""
+class SlotItems(Protocol):
+    """What items by points and by distances have in common: groups, hidden items and slots."""
 
     @property
-    def restaurant(self) -> Integers: ...
+    def group(self) -> Integers: ...
     @property
     def hidden(self) -> Integers: ...
     @property
@@ -35,7 +34,7 @@ class Items(NamedTuple):
     points: Floats
     observed: Floats
     complete: NDArray[np.bool_]
-    restaurant: Integers
+    group: Integers
     hidden: Integers
     slot_start: Integers
     slot_end: Integers
@@ -47,10 +46,10 @@ class Items(NamedTuple):
 
     @property
     def sizes(self) -> Integers:
-        return np.bincount(self.restaurant, minlength=len(self.slot_start)).astype(np.int64)
+        return np.bincount(self.group, minlength=len(self.slot_start)).astype(np.int64)
 
 
-class Seating(NamedTuple):
+class VectorLayout(NamedTuple):
     """Items plus the slot of every known item (-1 where hidden) and the label behind each known slot."""
 
     items: Items
@@ -58,17 +57,17 @@ class Seating(NamedTuple):
     label_of_slot: dict[int, int]
 
 
-def restaurants_of(known: Integers, groups: Integers | None, share_clusters: bool) -> Integers:
-    """Number the restaurants: one a group, split into known and hidden items unless clusters are shared."""
+def number_groups(known: Integers, groups: Integers | None, share_clusters: bool) -> Integers:
+    """Number the groups: one a group, split into known and hidden items unless clusters are shared."""
     group = np.zeros(len(known), np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
     key = group if share_clusters else 2 * group + (known < 0)
     return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
 
-class Places(NamedTuple):
-    """Restaurants and slots, whatever the items are made of: what points and distances have in common."""
+class Slots(NamedTuple):
+    """Groups and slots, whatever the items are made of: what points and distances have in common."""
 
-    restaurant: Integers
+    group: Integers
     hidden: Integers
     slot_start: Integers
     slot_end: Integers
@@ -77,26 +76,26 @@ class Places(NamedTuple):
     label_of_slot: dict[int, int]
 
 
-def lay_out(known: Integers, groups: Integers | None, *, share_clusters: bool) -> Places:
-    """Give every restaurant its range of slots and every known item (label not -1) its slot."""
+def assign_slots(known: Integers, groups: Integers | None, *, share_clusters: bool) -> Slots:
+    """Give every group its range of slots and every known item (label not -1) its slot."""
     known = np.asarray(known, dtype=np.int64)
-    restaurant = restaurants_of(known, groups, share_clusters)
-    n_restaurants = int(restaurant.max(initial=-1)) + 1
-    starts, ends = np.zeros(n_restaurants, np.int64), np.zeros(n_restaurants, np.int64)
+    group = number_groups(known, groups, share_clusters)
+    n_groups = int(group.max(initial=-1)) + 1
+    starts, ends = np.zeros(n_groups, np.int64), np.zeros(n_groups, np.int64)
     known_slot = np.full(len(known), -1, dtype=np.int64)
     label_of_slot: dict[int, int] = {}
     next_slot = 0
-    for place in range(n_restaurants):
-        inside = restaurant == place
+    for number in range(n_groups):
+        inside = group == number
         given = inside & (known >= 0)
         labels, position = np.unique(known[given], return_inverse=True)
         known_slot[given] = next_slot + position
         label_of_slot.update((next_slot + i, int(label)) for i, label in enumerate(labels))
-        starts[place] = next_slot
+        starts[number] = next_slot
         next_slot += len(labels) + int((inside & (known < 0)).sum())
-        ends[place] = next_slot
-    return Places(
-        restaurant=restaurant,
+        ends[number] = next_slot
+    return Slots(
+        group=group,
         hidden=np.flatnonzero(known < 0),
         slot_start=starts,
         slot_end=ends,
@@ -106,20 +105,20 @@ def lay_out(known: Integers, groups: Integers | None, *, share_clusters: bool) -
     )
 
 
-def seat(
+def lay_out_vectors(
     points: Floats, known: Integers, groups: Integers | None = None, *, share_clusters: bool = False
-) -> Seating:
-    """Lay out restaurants and slots for points (NaN = missing) with known cluster labels (-1 = hidden)."""
-    places = lay_out(known, groups, share_clusters=share_clusters)
+) -> VectorLayout:
+    """Lay out groups and slots for points (NaN = missing) with known cluster labels (-1 = hidden)."""
+    slots = assign_slots(known, groups, share_clusters=share_clusters)
     observed = ~np.isnan(points)
     items = Items(
         points=np.ascontiguousarray(np.where(observed, points, 0.0), dtype=np.float64),
         observed=np.ascontiguousarray(observed, dtype=np.float64),
         complete=np.asarray(observed.all(axis=1)),
-        restaurant=places.restaurant,
-        hidden=places.hidden,
-        slot_start=places.slot_start,
-        slot_end=places.slot_end,
-        known_in_slot=places.known_in_slot,
+        group=slots.group,
+        hidden=slots.hidden,
+        slot_start=slots.slot_start,
+        slot_end=slots.slot_end,
+        known_in_slot=slots.known_in_slot,
     )
-    return Seating(items, places.known_slot, places.label_of_slot)
+    return VectorLayout(items, slots.known_slot, slots.label_of_slot)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import cluster_sums
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers, Items
+from scdp.chains.vectors.items import Items
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Split-merge moves on hidden clusters: sequentially allocated proposals, accepted by Metropolis-Hastings.
 
-Two hidden items of one restaurant are drawn. Together, their cluster is split: the first opens a new cluster,
+Two hidden items of one group are drawn. Together, their cluster is split: the first opens a new cluster,
 the second keeps the old one with all known members, and the rest sit down one by one in random order with
 probability proportional to count times predictive. Apart, their clusters are merged, and the same construction
 gives the probability of the way back. A merge whose way back does not exist (the first item's cluster has
@@ -14,26 +14,27 @@ from math import lgamma
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import Sums, add_item, clear_sums, empty_sums, lowest_empty, slot_counts
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers, Items, Seated
+from scdp.chains.vectors.items import Items, SlotItems
 
 OPENED, KEPT = 0, 1
 
 
 @kernel
-def draw_pair(rng: np.random.Generator, items: Seated) -> tuple[int, int]:
-    """Two different hidden items of one restaurant, or -1 for the second where there is no other."""
+def draw_pair(rng: np.random.Generator, items: SlotItems) -> tuple[int, int]:
+    """Two different hidden items of one group, or -1 for the second where there is no other."""
     hidden = items.hidden
     first = hidden[int(rng.random() * hidden.shape[0])]
     others = 0
     for j in hidden:
-        others += items.restaurant[j] == items.restaurant[first] and j != first
+        others += items.group[j] == items.group[first] and j != first
     if others == 0:
         return first, -1
     skip = int(rng.random() * others)
     for j in hidden:
-        if items.restaurant[j] == items.restaurant[first] and j != first:
+        if items.group[j] == items.group[first] and j != first:
             if skip == 0:
                 return first, j
             skip -= 1
@@ -70,7 +71,7 @@ def log_evidence(sums: Sums, side: int, prior_weight: float) -> float:
 
 @kernel
 def movable_members(
-    rng: np.random.Generator, items: Seated, cluster: Integers, first: int, second: int
+    rng: np.random.Generator, items: SlotItems, cluster: Integers, first: int, second: int
 ) -> Integers:
     """The other hidden items of the two clusters, in random order."""
     members = np.empty(items.hidden.shape[0], np.int64)
@@ -90,7 +91,7 @@ def allocate(
     rng: np.random.Generator, items: Items, state: State, cluster: Integers, members: Integers,
     first: int, second: int, sums: Sums,
 ) -> tuple[Integers, float]:  # fmt: skip
-    """Seat the members at two sides: drawn when the pair is together, else followed as they are."""
+    """Put the members at two sides: drawn when the pair is together, else followed as they are."""
     together = cluster[first] == cluster[second]
     prior_weight = 1.0 / state.mean_variance
     sides = np.empty(members.shape[0], np.int64)
@@ -113,7 +114,7 @@ def allocate(
 
 
 @kernel
-def seat_anchors(items: Items, state: State, cluster: Integers, first: int, second: int) -> Sums:
+def add_anchors(items: Items, state: State, cluster: Integers, first: int, second: int) -> Sums:
     """The two sides before allocation: the first item alone; the second with its cluster's known members."""
     sums = empty_sums(3, items.points.shape[1])
     add_item(sums, OPENED, items, first, state.precision[state.type[first]], 1)
@@ -154,7 +155,7 @@ def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: 
         if not together and items.known_in_slot[cluster[first]] > 0:
             continue
         members = movable_members(rng, items, cluster, first, second)
-        sums = seat_anchors(items, state, cluster, first, second)
+        sums = add_anchors(items, state, cluster, first, second)
         sides, log_proposal = allocate(rng, items, state, cluster, members, first, second, sums)
         ratio = log_split_ratio(sums, state.cluster_concentration, 1.0 / state.mean_variance) - log_proposal
         if ratio != ratio:
@@ -163,7 +164,7 @@ def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: 
             continue
         accepted += 1
         # Either way the first item and its side move: into a new cluster, or in with the second item.
-        start = items.slot_start[items.restaurant[first]]
+        start = items.slot_start[items.group[first]]
         target = lowest_empty(counts, start) if together else cluster[second]
         counts[cluster[first]] -= sums.size[OPENED]
         counts[target] += sums.size[OPENED]

@@ -11,9 +11,10 @@ from math import lgamma
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, log_table, lowest_empty, slot_counts, sum_of_logs
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers, Items
+from scdp.chains.vectors.items import Items
 
 # Below this a precision would overflow when inverted; only an underflowing Gamma draw gets there.
 SMALLEST = 1e-150

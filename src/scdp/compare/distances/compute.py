@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._parallel import Progress
 from scdp.compare import Prepared
 from scdp.compare.distances.layout import PairLayout
 from scdp.compare.distances.storage import Distances
@@ -17,8 +18,6 @@ from scdp.table.spec import Spec
 
 # Entries of the largest temporary table: 16 MB of float32.
 TABLE_ENTRIES = 1 << 22
-
-Progress = Callable[[int, int], None]
 
 
 def compute_distances(

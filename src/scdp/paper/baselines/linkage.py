@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Floats
 from scdp.compare.distances import PairLayout
 from scdp.paper.baselines.surface import Labels
 
 LINKS = {"min": "single", "max": "complete", "average": "average"}
-Floats = NDArray[np.float64]
 
 
 def merge_trees(layout: PairLayout, dissimilarity: NDArray[np.floating], link: str) -> list[Floats | None]:

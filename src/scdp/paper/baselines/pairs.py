@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Integers
 from scdp.compare.distances import Distances, PairLayout, compute_distances
 from scdp.errors import InputError
 from scdp.paper.baselines.surface import (
@@ -29,7 +30,6 @@ from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 Features = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,8 @@ A baseline says how it learns (`_learn`) and how it clusters the items of one do
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Self
 
@@ -16,6 +18,29 @@ from sklearn.utils.validation import check_is_fitted
 from scdp.errors import InputError
 from scdp.folds import canonical_labels as canonical_labels
 from scdp.table.records import Records
+
+
+class Steps:
+    """Counts the steps of a long fit; tells nobody unless `verbose`."""
+
+    def __init__(self, name: str, total: int, verbose: bool) -> None:
+        self._name, self._total, self._verbose = name, total, verbose
+        self._done = 0
+        self._start = time.monotonic()
+
+    def done(self, step: str) -> None:
+        """One more step is behind us; the time left is judged by the mean of those so far."""
+        self._done += 1
+        if not self._verbose:
+            return
+        elapsed = time.monotonic() - self._start
+        left = elapsed / self._done * max(self._total - self._done, 0)
+        print(
+            f"{self._name}: {step} ({self._done} of {self._total}), {elapsed:.0f} s so far, about {left:.0f} s left",
+            file=sys.stderr,
+            flush=True,
+        )
+
 
 Labels = NDArray[np.int64]
 Rows = NDArray[np.int64]

@@ -6,16 +6,196 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.datasets.gum import Mention, mentions
-from scdp.paper.datasets.locate import require
+from scdp.paper.datasets.files import require
 from scdp.paper.datasets.tables import read_text
 from scdp.table.records import records_from
+
+KINDS = ("person", "organization", "place")
+# Lower-case words that may stand between two capitalised ones inside one name.
+_PARTICLES = frozenset(
+    {"al", "bin", "d'", "da", "de", "del", "della", "der", "di", "dos", "du"}
+    | {"el", "ibn", "la", "le", "of", "the", "van", "von"}
+)
+BRIDGES = {
+    "person": _PARTICLES - {"of"} | {"-"},
+    "organization": _PARTICLES | {"&", "'", "'s", "’s", "-", "and", "for", "y"},
+    "place": _PARTICLES | {"&", "'", "'s", "’s", "-", "–", "/"},
+}
+_CONTENT = frozenset({"ADJ", "ADV", "NOUN", "VERB", "X"})
+_BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<at_once>\))?|(?P<closed>[^()]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A syntactic word; `head` is the position in the document of the word it hangs on, -1 for a root."""
+
+    form: str
+    upos: str
+    head: int
+    relation: str
+    space_after: bool
+    brackets: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An annotated entity: tokens `first` to `last`, both included."""
+
+    first: int
+    last: int
+    group: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A proper-noun mention ready for a table."""
+
+    first: int
+    last: int
+    group: str
+    kind: str
+    name: str
+    span: str
+    head: str
+
+
+def mentions(text: str, source: str) -> list[Mention]:
+    """The kept mentions of one CoNLL-U document, in order of their first token, shorter spans first."""
+    tokens = list(read_tokens(text, source))
+    found = [
+        _mention(tokens, span, head)
+        for span in read_spans(tokens, source)
+        if (head := _kept_head(tokens, span)) is not None
+    ]
+    return sorted(found, key=lambda mention: (mention.first, mention.last))
+
+
+def read_tokens(text: str, source: str) -> Iterator[Token]:
+    """The words of a document in order; multiword lines lend their spacing, empty nodes are passed over."""
+    start, position, last_of_multiword, multiword_space = 0, 0, 0, True
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        if not line:
+            start, last_of_multiword = position, 0
+        if not line or line.startswith("#"):
+            continue
+        cells = line.split("\t")
+        if len(cells) != 10:
+            raise InputError(f"{source}, line {number}: {len(cells)} columns where CoNLL-U has 10")
+        if "-" in cells[0]:
+            last_of_multiword = _integer(cells[0].partition("-")[2], source, number)
+            multiword_space = "SpaceAfter=No" not in cells[9]
+        elif "." not in cells[0]:
+            inside = _integer(cells[0], source, number)
+            space = "SpaceAfter=No" not in cells[9]
+            if inside <= last_of_multiword:
+                space = multiword_space and inside == last_of_multiword
+            head = _integer(cells[6], source, number)
+            yield Token(
+                cells[1], cells[3], start + head - 1 if head else -1, cells[7], space, _brackets(cells[9])
+            )
+            position += 1
+
+
+def _integer(cell: str, source: str, number: int) -> int:
+    if not cell.isascii() or not cell.isdigit():
+        raise InputError(f"{source}, line {number}: {cell!r} stands where a token number is expected")
+    return int(cell)
+
+
+def _brackets(attributes: str) -> str:
+    return next((part[7:] for part in attributes.split("|") if part.startswith("Entity=")), "")
+
+
+def read_spans(tokens: list[Token], source: str) -> list[Span]:
+    """Pair every opening bracket with the nearest later closing one of the same group."""
+    spans: list[Span] = []
+    open_spans: dict[str, list[tuple[int, str]]] = {}
+    for position, token in enumerate(tokens):
+        for bracket in _BRACKET.finditer(token.brackets):
+            if bracket["opened"]:
+                group, kind = _group_and_kind(bracket["opened"], source, position)
+                open_spans.setdefault(group, []).append((position, kind))
+            if bracket["closed"] or bracket["at_once"]:
+                group = bracket["closed"] or group
+                if not open_spans.get(group):
+                    raise InputError(
+                        f"{source}, token {position}: entity {group} is closed but was never opened"
+                    )
+                first, kind = open_spans[group].pop()
+                spans.append(Span(first, position, group, kind))
+    left = [group for group, starts in open_spans.items() if starts]
+    if left:
+        raise InputError(f"{source}: entity {left[0]} is opened but never closed; the file may be cut short")
+    return spans
+
+
+def _group_and_kind(body: str, source: str, position: int) -> tuple[str, str]:
+    parts = body.split("-")
+    if len(parts) < 2:
+        raise InputError(f"{source}, token {position}: entity {body!r} has no type")
+    return parts[0], parts[1]
+
+
+def _kept_head(tokens: list[Token], span: Span) -> int | None:
+    if span.kind not in KINDS:
+        return None
+    head = head_of(tokens, span)
+    if tokens[head].upos != "PROPN":
+        return None
+    return None if span.kind == "person" and _is_coordination(tokens, span, head) else head
+
+
+def head_of(tokens: list[Token], span: Span) -> int:
+    """The first token of the span whose syntactic head lies outside it."""
+    inside = range(span.first, span.last + 1)
+    return next((i for i in inside if tokens[i].head not in inside), span.first)
+
+
+def _is_coordination(tokens: list[Token], span: Span, head: int) -> bool:
+    inside = tokens[span.first : span.last + 1]
+    return any(token.head == head and token.relation == "conj" for token in inside)
+
+
+def _mention(tokens: list[Token], span: Span, head: int) -> Mention:
+    first, last = name_range(tokens, span, head)
+    name, whole = _text(tokens, first, last), _text(tokens, span.first, span.last)
+    return Mention(span.first, span.last, span.group, span.kind, name, whole, tokens[head].form)
+
+
+def name_range(tokens: list[Token], span: Span, head: int) -> tuple[int, int]:
+    """The run of name-like tokens round the head, across bridging words with such a token behind them."""
+    bridges = BRIDGES[span.kind]
+    return _reach(tokens, head, span.first, -1, bridges), _reach(tokens, head, span.last, 1, bridges)
+
+
+def _reach(tokens: list[Token], head: int, limit: int, step: int, bridges: frozenset[str]) -> int:
+    reached = head
+    for position in range(head + step, limit + step, step):
+        token = tokens[position]
+        numeral = step > 0 and token.upos == "NUM" and position == reached + 1
+        if numeral or _is_name_like(token):
+            reached = position
+        elif token.form.lower() not in bridges:
+            break
+    return reached
+
+
+def _is_name_like(token: Token) -> bool:
+    return token.upos == "PROPN" or (token.form[:1].isupper() and token.upos in _CONTENT)
+
+
+def _text(tokens: list[Token], first: int, last: int) -> str:
+    pieces = [token.form + " " * token.space_after for token in tokens[first : last + 1]]
+    return "".join(pieces).strip()
+
 
 _SET = "gum-propn"
 _MEMBER = re.compile(r"(?:.*/)?(GUM_([a-z]+)_[a-z0-9]+)\.conllu")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.datasets.locate import find, require
+from scdp.paper.datasets.files import find, require
 from scdp.paper.datasets.sources import source_named
 
 TRAIN_DIGITS = (1, 3, 5, 8, 9)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.datasets.locate import require
+from scdp.paper.datasets.files import require
 from scdp.paper.datasets.tables import read_text
 from scdp.table.records import Records, records_from
 

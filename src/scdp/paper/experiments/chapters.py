@@ -16,8 +16,7 @@ from scdp.paper.experiments.paper import (
     parent,
 )
 from scdp.paper.experiments.results import Row
-from scdp.paper.experiments.settings import Settings
-from scdp.paper.experiments.systems import SYSTEMS
+from scdp.paper.experiments.systems import SYSTEMS, Settings
 from scdp.paper.experiments.tasks import TASKS
 
 PAPER = (

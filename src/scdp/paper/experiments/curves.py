@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scdp.chains import crp
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from scdp._typing import Floats, Integers
+from scdp.chains.concentration import expected_clusters
 
 N_ORDERS = 400
 N_POINTS = 120
@@ -112,7 +109,7 @@ def fit_priors(title: str, sizes: Integers, rng: np.random.Generator) -> Fits:
         sizes,
         n,
         resampled(sizes, n, rng),
-        Curve(*crp.expected_clusters(n, concentration)),
+        Curve(*expected_clusters(n, concentration)),
         expected_pitman_yor(n, strength, discount),
         concentration,
         fit_pitman_yor(sizes, most_discount=0.0)[0],

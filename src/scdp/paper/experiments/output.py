@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from scdp.errors import InputError
 from scdp.paper.experiments import chapters, figures
-from scdp.paper.experiments.claims import claims_chapter
 from scdp.paper.experiments.curves import Fits
-from scdp.paper.experiments.discussion import Remarks, comparison_chapter
-from scdp.paper.experiments.document import Block, to_html, to_markdown
-from scdp.paper.experiments.parts import Part, write_atomically
-from scdp.paper.experiments.results import rows_of
-from scdp.paper.experiments.settings import Settings
+from scdp.paper.experiments.discussion import Remarks, claims_chapter, comparison_chapter, written_remarks
+from scdp.paper.experiments.document import Block, Paragraph, to_html, to_markdown
+from scdp.paper.experiments.figures import fit_tasks
+from scdp.paper.experiments.results import Part, Parts, read_json, rows_of, write_atomically
+from scdp.paper.experiments.systems import Settings
 from scdp.paper.experiments.tasks import TASKS
 
 TITLE = "The paper's experiments"
@@ -62,3 +64,47 @@ def contents(
     if fits:
         blocks += figures.or_what_is_missing(figures.figure1_chapter, fits, out)
     return blocks
+
+
+def write_page(run: Path, docs: Path) -> Path:
+    """Write DOCS/results.md, with its pictures in DOCS/figures, from the parts of a run."""
+    if not (run / "parts" / "settings.json").is_file():
+        raise InputError(f"{run}: holds no run; make one with  scdp reproduce all --out {run}")
+    given: dict[str, Any] = read_json(run / "parts" / "settings.json")
+    settings = Settings(**given)
+    parts = Parts(run, settings, resume=True).all()
+    first, *rest = contents(parts, settings, docs, fit_tasks(settings), written_remarks())
+    origin = Paragraph(
+        "`make results` makes this page. Its numbers come from the code of "
+        f"{origins(parts)}.{left_out(parts)} Each row says how many chains and sweeps it had."
+    )
+    write_atomically(docs / "results.md", to_markdown([first, origin, *rest], docs))
+    return docs / "results.md"
+
+
+def origins(parts: Sequence[Part]) -> str:
+    """Every code that made a part: a resumed run may have seen several."""
+    return ", ".join(sorted({str(part.get("origin", "an unknown commit")) for part in parts}))
+
+
+def left_out(parts: Sequence[Part]) -> str:
+    """The tasks a run has not come to, which a reader would not miss."""
+    done = {part["task"] for part in parts}
+    titles = [entry.title for task, entry in TASKS.items() if task not in done]
+    return f" Not run yet: {'; '.join(titles)}." if titles else ""
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 2:
+        print("usage: python -m scdp.paper.experiments.output RUN DOCS", file=sys.stderr)
+        return 2
+    try:
+        print(write_page(Path(arguments[0]), Path(arguments[1])))
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,24 +3,152 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+import scdp
+from scdp.chains.vectors.items import number_groups
+from scdp.datasets import Labelled
 from scdp.errors import InputError
+from scdp.estimators.inputs import Compared, Points
+from scdp.estimators.labels import split_groups
+from scdp.estimators.needs import FEWER_DRAWS, Extent, chain_needs
 from scdp.io.atomic import FolderLock
-from scdp.paper.experiments.needs import check_memory
-from scdp.paper.experiments.origin import code_origin
-from scdp.paper.experiments.parts import Part, Parts
-from scdp.paper.experiments.progress import RunProgress
+from scdp.io.memory import Need, require
 from scdp.paper.experiments.protocol import Effort
-from scdp.paper.experiments.scores import scored
-from scdp.paper.experiments.settings import Settings
-from scdp.paper.experiments.systems import System
+from scdp.paper.experiments.results import Part, Parts, scored
+from scdp.paper.experiments.systems import Settings, System
 from scdp.paper.experiments.tasks import DRAWN_BY_SEED, Problem, load_problem
+
+
+def check_memory(problems: Iterable[Problem], settings: Settings) -> None:
+    """Refuse the run before any part is made, if a sampler on one of these tasks would take too much."""
+    for problem in problems:
+        chains, sweeps = settings.effort(problem.name)
+        n_draws = chains * (sweeps - sweeps // 2)
+        rows = extent(problem)
+        room = number_groups(rows.known, split_groups(rows.documents, None), False)
+        # All draws are unpacked once, to be scored.
+        unpacked = Need(f"{n_draws:,} draws of {problem.name}", 2 * n_draws * len(rows), FEWER_DRAWS)
+        require([*chain_needs(rows, room, chains, sweeps - sweeps // 2), unpacked])
+
+
+def extent(problem: Problem) -> Extent:
+    """Training and test items together, the test items' clusters hidden."""
+    parts: tuple[Labelled, Labelled] = problem.task.train, problem.task.test
+    known = np.repeat([0, -1], list(map(len, parts)))
+    groups = [part.groups for part in parts if part.groups is not None]
+    documents = np.concatenate(groups) if len(groups) == len(parts) else None
+    if problem.spec is not None:
+        return Extent(Compared, len(problem.spec.fields), known, documents)
+    return Extent(Points, np.asarray(parts[0].data).shape[1], known, documents)
+
+
+@cache
+def code_origin() -> str:
+    """Asked once a process: the code that runs is the code that was imported."""
+    root = Path(scdp.__file__).parents[2]
+    # An installed package may lie inside somebody else's repository, whose commit says nothing.
+    if (root / ".git").exists() and (commit := commit_of(root)):
+        return f"commit {commit}"
+    return f"version {scdp.__version__}"
+
+
+def commit_of(folder: Path) -> str:
+    """The commit checked out in a folder, marked where files differ from it; empty without git."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    command = [git, "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+REFRESH_SECONDS = 0.2
+EARLY = 0.03
+
+
+def in_words(seconds: float) -> str:
+    """A length of time as a person says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class RunProgress:
+    """Parts weigh what they are expected to cost, so that the time left is not fooled by cheap ones."""
+
+    def __init__(self, n_parts: int, total_cost: float) -> None:
+        self._n_parts, self._total = n_parts, max(total_cost, 1e-9)
+        self._n_done, self._done, self._cost = 0, 0.0, 0.0
+        self._start = self._shown = time.monotonic()
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self._bars: Progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[left]}"),
+            console=Console(stderr=True, soft_wrap=True, highlight=False),
+            transient=True,
+        )
+        self._bar: TaskID = self._bars.add_task("starting", total=self._total, left="")
+        # Without a terminal the bar would leave only its last state in a log file.
+        if self._bars.console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def say(self, line: str) -> None:
+        self._bars.console.print(line, markup=False)
+
+    def begin(self, label: str, cost: float) -> None:
+        self._cost = cost
+        self._bars.update(self._bar, description=label, completed=self._done, left=self._left(0.0))
+
+    def tell(self, share: float) -> None:
+        """The share of the part at work that is done; called by the threads of the chains, often."""
+        now = time.monotonic()
+        if now - self._shown > REFRESH_SECONDS:
+            self._shown = now
+            self._bars.update(
+                self._bar, completed=self._done + share * self._cost, left=self._left(share * self._cost)
+            )
+
+    def finish(self, line: str) -> None:
+        self._n_done += 1
+        self._done += self._cost
+        self._bars.update(self._bar, completed=self._done)
+        left = self._left(0.0)
+        counted = f"{self._n_done} of {self._n_parts} done"
+        self.say(f"{line}; {counted}{', ' + left if left else ''}")
+
+    def _left(self, begun: float) -> str:
+        done = self._done + begun
+        # Before that the guess would be made of import times.
+        if done < EARLY * self._total or done >= self._total:
+            return ""
+        elapsed = time.monotonic() - self._start
+        return f"about {in_words(elapsed / done * (self._total - done))} left"
 
 
 @dataclass(frozen=True)

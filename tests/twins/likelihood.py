@@ -6,14 +6,12 @@ Points are (items, features) with NaN for a missing value, which contributes no 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from scdp.chains import crp
-from scdp.chains.priors import GammaPrior, PrecisionGrid, Priors
+from scdp._typing import Floats, Integers
+from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
+from twins import crp
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -68,11 +66,11 @@ def precision_log_prior(
         return float(logsumexp(np.where(matches, np.log(grid.weights), -np.inf), axis=1).sum())
 
 
-def partition_log_prior(labels: Integers, restaurants: Integers, concentration: float) -> float:
-    """Log probability of the clusters: one restaurant process per restaurant, all with one concentration."""
+def partition_log_prior(labels: Integers, groups: Integers, concentration: float) -> float:
+    """Log probability of the clusters: one group process per group, all with one concentration."""
     total = 0.0
-    for place in np.unique(restaurants):
-        _, sizes = np.unique(labels[restaurants == place], return_counts=True)
+    for place in np.unique(groups):
+        _, sizes = np.unique(labels[groups == place], return_counts=True)
         total += crp.log_probability(sizes, concentration)
     return total
 
@@ -82,7 +80,7 @@ def log_joint(
     clusters: Integers,
     types: Integers,
     precision: Floats,
-    restaurants: Integers,
+    groups: Integers,
     cluster_concentration: float,
     type_concentration: float,
     shape: Floats,
@@ -99,7 +97,7 @@ def log_joint(
     grid = priors.precision if isinstance(priors.precision, PrecisionGrid) else None
     return (
         data
-        + partition_log_prior(clusters, restaurants, cluster_concentration)
+        + partition_log_prior(clusters, groups, cluster_concentration)
         + crp.log_probability(type_sizes, type_concentration)
         + precision_log_prior(precision[active], shape, rate, grid)
         + _concentration_log_prior(cluster_concentration, priors.cluster_concentration)

@@ -31,12 +31,3 @@ def draw_partition(rng: np.random.Generator, n: int, concentration: float) -> ND
         sizes[table] += 1.0
         labels[i] = table
     return labels
-
-
-def expected_clusters(n: ArrayLike, concentration: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of the number of clusters among n items."""
-    n = np.asarray(n, dtype=np.int64)
-    opens = concentration / (concentration + np.arange(max(int(n.max(initial=0)), 1)))
-    mean = np.concatenate([[0.0], np.cumsum(opens)])
-    variance = np.concatenate([[0.0], np.cumsum(opens * (1 - opens))])
-    return mean[n], np.sqrt(variance[n])

@@ -1,13 +1,15 @@
-"""Checkpoints of chains: what a chain is at the end of a sweep enters; a killed run goes on from it, draw for draw.
+"""One checkpoint file: words and arrays enter, an .npz leaves, whole or not at all, with a checksum of all it holds.
 
-Each chain has two files that are written in turn, so that the one before the newest is always whole on disk.
+It is read without pickle; a truncated or altered file is found out and raises `Damaged`.
 """
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -15,11 +17,59 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.chains.checkpoint_files import Arrays, Damaged, Words, read, write
-from scdp.chains.state import Floats, State
+from scdp._typing import Arrays, Floats
+from scdp.chains.state import State
 from scdp.errors import InputError
-from scdp.io.atomic import FolderLock
+from scdp.io.atomic import FolderLock, Staged
 from scdp.io.leftovers import remove
+from scdp.io.untrusted import parse_json, read_arrays
+
+Words = dict[str, Any]
+ABOUT, CHECKSUM = "about", "checksum"
+
+
+class Damaged(Exception):
+    """The file is not what was once written."""
+
+
+def write(path: Path, about: Words, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write beside the target, have the disk keep it, then rename."""
+    text = json.dumps(about).encode()
+    members: dict[str, Any] = {**arrays, ABOUT: np.frombuffer(text, np.uint8)}
+    members[CHECKSUM] = np.frombuffer(bytes.fromhex(digest(members)), np.uint8)
+
+    def save(part: Path) -> None:
+        with part.open("wb") as file:
+            np.savez(file, allow_pickle=False, **members)
+
+    with Staged() as staged:
+        staged.write(path, save)
+
+
+def read(path: Path) -> tuple[Words, Arrays]:
+    """Words and arrays, checked against the checksum."""
+    try:
+        members = read_arrays(path)
+        expected = members.pop(CHECKSUM).tobytes().hex()
+        if digest(members) != expected:
+            raise Damaged(f"{path}: its checksum is another")
+        about = parse_json(members.pop(ABOUT).tobytes().decode())
+    except (KeyError, ValueError) as error:
+        raise Damaged(f"{path}: cannot be read ({error})") from error
+    if not isinstance(about, dict):
+        raise Damaged(f"{path}: has no words")
+    return about, members
+
+
+def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A sum over names, kinds, shapes and values, in any order of the names."""
+    total = blake2b(digest_size=32)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        total.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        total.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+    return total.hexdigest()
+
 
 FORMAT, VERSION = "scdp-checkpoint", 1
 # The largest share of a run that writing may take: a slow disk makes checkpoints rarer, not the run slower.

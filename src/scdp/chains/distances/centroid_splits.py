@@ -1,6 +1,6 @@
 """SCDP-3 on distances: S with two sides of a split-merge move apart and together.
 
-With B the other clusters of the restaurant, the gaps of a cluster X to them add up to
+With B the other clusters of the group, the gaps of a cluster X to them add up to
 sum over its items of (sum over j in B of the mean square to the items of j) / n_X - |B| V_X - sum over j in B of V_j,
 V being half the mean square between two items of a cluster: no gap between two clusters of B is needed.
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.distances.centroids import (
     Centroids,
     Coupling,
@@ -20,9 +21,8 @@ from scdp.chains.distances.centroids import (
     set_size,
 )
 from scdp.chains.distances.items import DistanceItems
-from scdp.chains.distances.rows import BATCH, seat_of, sums_by_cluster
+from scdp.chains.distances.rows import BATCH, position_of, sums_by_cluster
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
 from scdp.chains.vectors.split_merge import KEPT, OPENED
 
 REST = 2
@@ -31,11 +31,11 @@ APART, JOINED = 0, 1
 
 
 class Parting(NamedTuple):
-    """Two sides and the rest of their restaurant. `side` is by seat; `listed` are the items of both sides.
+    """Two sides and the rest of their group. `side` is by seat; `listed` are the items of both sides.
 
     Per feature, with rows for the opened side, the kept side and both together: how many have it (`size`), the sum of
     squares over their pairs (`pairs`), and their mean squares to the rest (`reach`). `total` and `n_pairs` are S and
-    its number of pairs over all restaurants, with the sides apart (row 0) and together (row 1). `rest` holds how many
+    its number of pairs over all groups, with the sides apart (row 0) and together (row 1). `rest` holds how many
     other clusters have the feature (row 0) and the sum of their spreads (row 1).
     """
 
@@ -72,32 +72,32 @@ def list_sides(
     parting: Parting, items: DistanceItems, cluster: Integers, first: int, second: int, members: Integers,
     sides: Integers,
 ) -> int:  # fmt: skip
-    """Sort a restaurant into the opened side, the kept side and the rest; returns how many items are listed.
+    """Sort a group into the opened side, the kept side and the rest; returns how many items are listed.
 
     Everyone of the two clusters is at the kept side unless the proposal opens with them: known members always are.
     """
-    r = items.restaurant[first]
-    first_seat = items.member_start[r]
+    r = items.group[first]
+    first_position = items.member_start[r]
     n = 0
-    for seat in range(first_seat, items.member_start[r + 1]):
+    for seat in range(first_position, items.member_start[r + 1]):
         i = items.member[seat]
         parting.side[seat] = REST
         if cluster[i] == cluster[first] or cluster[i] == cluster[second]:
             parting.side[seat] = KEPT
             parting.listed[n] = i
             n += 1
-    parting.side[first_seat + items.place[first]] = OPENED
+    parting.side[first_position + items.place[first]] = OPENED
     for m in range(members.shape[0]):
         if sides[m] == OPENED:
-            parting.side[first_seat + items.place[members[m]]] = OPENED
+            parting.side[first_position + items.place[members[m]]] = OPENED
     return n
 
 
 @kernel
 def measure(parting: Parting, centroids: Centroids, items: DistanceItems, cluster: Integers, n: int) -> None:
     """Sizes, squares within and squares to the rest, from one pass over the rows of the n listed items."""
-    r = items.restaurant[parting.listed[0]]
-    first_seat, end_seat = items.member_start[r], items.member_start[r + 1]
+    r = items.group[parting.listed[0]]
+    first_position, end_position = items.member_start[r], items.member_start[r + 1]
     presence, weight = parting.presence, parting.weight
     width = weight.shape[1]
     one, other = cluster[parting.listed[0]], cluster[parting.listed[0]]
@@ -105,7 +105,7 @@ def measure(parting: Parting, centroids: Centroids, items: DistanceItems, cluste
         other = max(other, cluster[parting.listed[k]])
         one = min(one, cluster[parting.listed[k]])
     measure_rest(parting, centroids, items.slot_start[r], items.slot_end[r], one, other)
-    for seat in range(first_seat, end_seat):
+    for seat in range(first_position, end_position):
         slot = cluster[items.member[seat]]
         for f in range(width):
             share = centroids.inverse[slot, f] if parting.side[seat] == REST else 1.0
@@ -117,9 +117,9 @@ def measure(parting: Parting, centroids: Centroids, items: DistanceItems, cluste
     for k in range(0, n, BATCH):
         for b in range(BATCH):
             row[b] = items.row_start[parting.listed[min(k + b, n - 1)]]
-        sums_by_cluster(sums, 3, parting.side, weight, items.squared, first_seat, end_seat, row)
+        sums_by_cluster(sums, 3, parting.side, weight, items.squared, first_position, end_position, row)
         for b in range(min(BATCH, n - k)):
-            seat = seat_of(items, parting.listed[k + b])
+            seat = position_of(items, parting.listed[k + b])
             side = parting.side[seat]
             for f in range(width):
                 parting.size[side, f] += presence[seat, f]
@@ -179,7 +179,7 @@ def log_parting(
     for way in range(2):
         for f in range(state.shape.shape[0]):
             total, n_pairs = parting.total[way, f], parting.n_pairs[way, f]
-            coupling.gaps[f] = separation_from(total, n_pairs, centroids.reading)
+            coupling.gaps[f] = separation_from(total, n_pairs, centroids.variant)
         term = log_coupling_by_distance(state, coupling)
         result += term if way == APART else -term
     return result

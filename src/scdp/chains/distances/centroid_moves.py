@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.distances.centroids import (
     Centroids,
     Coupling,
@@ -21,16 +22,15 @@ from scdp.chains.distances.centroids import (
 from scdp.chains.distances.items import LANES, DistanceItems
 from scdp.chains.distances.rows import add_products
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers
 
 
 class Visit(NamedTuple):
-    """One restaurant without the item at hand, by feature.
+    """One group without the item at hand, by feature.
 
-    `far` is the item's squared distance to each centroid, slots counted from the restaurant's first, and `everyone`
+    `far` is the item's squared distance to each centroid, slots counted from the group's first, and `everyone`
     its sum; `present` is the number of centroids. A gap D of the cluster that the item leaves becomes
     D + stretch D + pull (far of the other) + shift, and `reach` is the sum of those. `total` and `n_pairs` are S and
-    its pairs over all restaurants. `before` holds size, spread and reach of the cluster that the item leaves.
+    its pairs over all groups. `before` holds size, spread and reach of the cluster that the item leaves.
     """
 
     far: Floats
@@ -78,7 +78,7 @@ def item_leaves(
     `sums` holds its unweighted squares by cluster. Little is called here and below: a call with two dozen arrays
     would cost more than a cluster.
     """
-    r = items.restaurant[i]
+    r = items.group[i]
     first, width = items.slot_start[r], sums.shape[2]
     k = own - first
     fill_far(visit, centroids, sums, b, first, n_local)
@@ -147,7 +147,7 @@ def add_log_couplings_by_distance(
     """
     far_of, everyone, here, seen, stretch, pull, shift, _, total, n_pairs, _, _ = visit
     entry, present_in, reach_of, gap_of = centroids.entry, centroids.present, centroids.reach, centroids.gap
-    reading, gaps, precision_sum = centroids.reading, coupling.gaps, coupling.precision_sum
+    variant, gaps, precision_sum = centroids.variant, coupling.gaps, coupling.precision_sum
     steepness, power = coupling.steepness, coupling.power[0]
     simple = coupling.even and state.grid.shape[0] == 0
     for j in range(m + 1):
@@ -163,7 +163,7 @@ def add_log_couplings_by_distance(
                 joins * (reach_of[slot, f] + stretch[f] * gap_of[row, f]) + pull[f] * far + shift[f] * present
             )
             after = total[f] + change_by_joining(far, share, everyone[f], reach, others)
-            gap = separation_from(after, n_pairs[f] + seen[f] * others * (1.0 - present), reading)
+            gap = separation_from(after, n_pairs[f] + seen[f] * others * (1.0 - present), variant)
             weight -= precision_sum[f] * gap
             product *= 1.0 + steepness[f] * gap
             gaps[f] = gap
@@ -190,7 +190,7 @@ def item_joins(
 
     `sums[b, joined]` holds the item's unweighted squares to the cluster it joins, which has room in the gaps.
     """
-    r = items.restaurant[i]
+    r = items.group[i]
     first, width = items.slot_start[r], sums.shape[2]
     at, room, present = centroids.gap_start[r], centroids.room[r], centroids.present
     gap_of, reach, entry = centroids.gap, centroids.reach, centroids.entry

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, log_table, lowest_empty, slot_counts
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Floats, Integers, Items
+from scdp.chains.vectors.items import Items
 from scdp.chains.vectors.types import NEW, add_log_densities, draw_row, grown, squared_residuals
 
 
@@ -55,7 +56,7 @@ def resample_types_by_auxiliary(
         kept = counts[own] == 0
         if kept:
             auxiliary[0] = precision[own]
-        for a in range(kept, n_auxiliary):
+        for a in range(int(kept), n_auxiliary):
             draw_row(rng, state, nothing, nothing, grid_log, auxiliary[a])
         log_rows, half = logs_of(auxiliary)
         opened = log_weight[m : m + n_auxiliary]

@@ -1,0 +1,152 @@
+"""Work in threads, and how far it is: one map over threads, and the bars that people see."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import ProgressColumn, TaskID
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+# Is told how much is done, and of how much.
+Progress = Callable[[int, int], None]
+
+# A bar is shown for what takes longer than this.
+PATIENCE_SECONDS = 2.0
+REFRESH_SECONDS = 0.2
+
+
+def count_workers(n_jobs: int | None) -> int:
+    """The number of threads that is meant: None is one, -1 is one a core."""
+    if n_jobs is None:
+        return 1
+    return n_jobs if n_jobs > 0 else os.cpu_count() or 1
+
+
+def map_in_threads(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    n_threads: int,
+    stop: threading.Event | None = None,
+) -> Iterator[Result]:
+    """The results in order; only a few items are under way at a time.
+
+    `stop` is set as soon as anything goes wrong, before the work under way is waited for.
+    """
+    with ThreadPoolExecutor(max_workers=n_threads) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BaseException:
+            if stop is not None:
+                stop.set()
+            raise
+
+
+class WorkBar:
+    """A bar for one piece of work, with the time left; shows nothing before two seconds have passed."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bars: RichProgress | None = None
+        self._start = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        return self.advance
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def advance(self, done: int, total: int) -> None:
+        """Show that so much is done."""
+        if self._bars is None and time.monotonic() - self._start > PATIENCE_SECONDS:
+            from rich.progress import TaskProgressColumn
+
+            self._bars = _start_bars(TaskProgressColumn())
+        if self._bars is not None:
+            if not self._bars.tasks:
+                self._bars.add_task(self._what, total=total)
+            self._bars.update(self._bars.tasks[0].id, completed=done, total=total)
+
+
+class ChainProgress(Protocol):
+    """What a running chain tells."""
+
+    def advance(self, chain: int, sweeps_done: int) -> None: ...
+
+
+class NoProgress:
+    """Tells nobody."""
+
+    def advance(self, chain: int, sweeps_done: int) -> None:
+        pass
+
+
+class ChainBars:
+    """A bar per chain on stderr, refreshed a few times a second however fast the sweeps are."""
+
+    def __init__(self, n_chains: int, n_sweeps: int) -> None:
+        self._n_chains, self._n_sweeps = n_chains, n_sweeps
+        self._bars: RichProgress | None = None
+        self._tasks: list[TaskID] = []
+        self._shown = [0.0] * n_chains
+
+    def __enter__(self) -> Self:
+        from rich.progress import MofNCompleteColumn, TextColumn
+
+        self._bars = _start_bars(MofNCompleteColumn(), TextColumn("{task.fields[speed]:>9.0f} sweeps/s"))
+        names = [f"chain {chain + 1}" for chain in range(self._n_chains)]
+        self._tasks = [self._bars.add_task(name, total=self._n_sweeps, speed=0.0) for name in names]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def advance(self, chain: int, sweeps_done: int) -> None:
+        """Show how many sweeps a chain has done."""
+        now = time.monotonic()
+        if self._bars is None or (
+            now - self._shown[chain] < REFRESH_SECONDS and sweeps_done < self._n_sweeps
+        ):
+            return
+        self._shown[chain] = now
+        task = self._bars.tasks[self._tasks[chain]]
+        speed = sweeps_done / task.elapsed if task.elapsed else 0.0
+        self._bars.update(self._tasks[chain], completed=sweeps_done, speed=speed)
+
+
+def _start_bars(*middle: ProgressColumn) -> RichProgress:
+    """Bars with a name before and the time left after the given columns."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *middle,
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+    )
+    bars.start()
+    return bars
