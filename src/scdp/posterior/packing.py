@@ -40,7 +40,8 @@ def read_code(words: Words, start: int, item: int, width: int) -> int:
     """The code of one item in the draw whose words begin at `start`."""
     if width == 0:
         return 0
-    bit = item * width
+    # Widths are stored in eight bits: without the compiler NumPy would multiply in eight bits too.
+    bit = item * int(width)
     word = start + (bit >> 6)
     shift = bit & 63
     value = words[word] >> np.uint64(shift)
