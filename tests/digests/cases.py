@@ -60,6 +60,8 @@ def chain_cases() -> dict[str, Case]:
         cases[f"{name} records known"] = chain_case(name, make_table(), make_table(2, 4).with_known())
         cases[f"{name} records share"] = chain_case(name, make_table(), make_table(2, 4), share_clusters=True)
         cases[f"{name} vectors two workers"] = chain_case(name, make_vectors(), make_vectors(2, 3), n_jobs=2)
+    # Not scdp2: with three clusters its Gamma shapes are 1/2 but for the last digit, on which draws then depend.
+    for name in ("scdp1", "scdp3-normalized"):
         cases[f"{name} vectors unsupervised"] = chain_case(name, make_vectors().with_none_known())
     for name, settings in SETTINGS.items():
         cases[f"scdp1 {name}"] = chain_case("scdp1", make_vectors(), **settings)
