@@ -97,7 +97,7 @@ def drawn(restaurant: LearnedRestaurant, new: Pairs) -> Posterior:
 
 def scored(task: str, variant: str, posterior: Posterior, gold: np.ndarray, seconds: float) -> dict[str, Any]:
     labels = posterior.point_estimate(loss="vi", random_state=0)
-    scores = evaluate(labels, gold)
+    scores = evaluate(gold, labels)
     low, high = posterior.n_clusters_interval(0.9)
     return {
         "task": task,
@@ -113,7 +113,7 @@ def scored(task: str, variant: str, posterior: Posterior, gold: np.ndarray, seco
 
 def one_draw(task: str, posterior: Posterior, gold: np.ndarray) -> dict[str, Any]:
     """The mean over single draws, in place of the point estimate of all of them."""
-    scores = [evaluate(draw, gold) for draw in posterior.draws[0, ::6]]
+    scores = [evaluate(gold, draw) for draw in posterior.draws[0, ::6]]
     low, high = posterior.n_clusters_interval(0.9)
     return {
         "task": task,

@@ -53,7 +53,7 @@ def study(splits: list[tuple[np.ndarray, np.ndarray, np.ndarray]], reading: str)
         coordinates = traces["n_clusters"].mean() * points.shape[1]
         rows.append(
             [
-                metrics.f_score(model.labels_[hidden], truth[hidden]),
+                metrics.f_score(truth[hidden], model.labels_[hidden]),
                 len(np.unique(model.labels_[hidden])),
                 len(np.unique(truth[hidden])),
                 traces["opened_clusters"].mean(),

@@ -64,7 +64,7 @@ def tried(task: str, system: str) -> dict[str, Any]:
         opponent = baselines.ModernBinary(spec=problem.spec).fit(train.data, train.clusters, train.groups)
         labels = opponent.predict(test.data, test.groups)
     gold = clusters_of(test)
-    scores = evaluate(labels, gold)
+    scores = evaluate(gold, labels)
     return row | {
         "f": scores["f"],
         "vi": scores["vi"],

@@ -51,7 +51,7 @@ def tried(train: Labelled, test: Labelled, n_draws: int) -> dict[str, Any]:
     fitted, busy_fitted = time.perf_counter(), time.process_time()
     labels, posterior = model.predict_with_posterior(test.data)
     ended, busy_ended = time.perf_counter(), time.process_time()
-    scores = evaluate(labels, gold)
+    scores = evaluate(gold, labels)
     low, high = (int(end) for end in posterior.n_clusters_interval(0.9))
     return {
         "train": len(train),

@@ -97,7 +97,7 @@ def tried(name: str, spec: Spec | None, train: Labelled, test: Labelled) -> dict
     labels, posterior = model.predict_with_posterior(test.data, test.groups)
     gold = clusters_of(test)
     low, high = posterior.n_clusters_interval(0.9)
-    scores = evaluate(labels, gold)
+    scores = evaluate(gold, labels)
     bins = reliability(posterior, gold, test.groups)
     return {
         "split": name,

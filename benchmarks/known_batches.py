@@ -57,7 +57,7 @@ def in_batches(train: Labelled, new: Labelled, n_batches: int, model_name: str =
     at_once = cluster_records(model, columns)
     labels = [known[name] for name in columns["id"]]
     return Found(
-        renamed, metrics.f_score(labels, new.clusters), metrics.f_score(at_once.labels, new.clusters)
+        renamed, metrics.f_score(new.clusters, labels), metrics.f_score(new.clusters, at_once.labels)
     )
 
 

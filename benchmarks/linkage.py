@@ -66,7 +66,7 @@ def tried(name: str, system: str, train: Labelled, test: Labelled) -> dict[str, 
         opponent = baselines.ModernBinary(spec=spec).fit(train.data, known)
         fitted = time.perf_counter()
         labels = opponent.predict(test.data)
-    scores = evaluate(labels, gold)
+    scores = evaluate(gold, labels)
     return row | {
         "f": scores["f"],
         "vi": scores["vi"],

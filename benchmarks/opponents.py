@@ -86,7 +86,7 @@ def run(system: str, name: str, task: Task, spec: Spec | None) -> dict[str, Any]
     return {
         "task": name,
         "system": system,
-        "metrics": evaluate(labels, task.test.clusters),
+        "metrics": evaluate(task.test.clusters, labels),
         "clusters": len(np.unique(labels)),
         "gold_clusters": task.test.n_clusters,
         "seconds": time.monotonic() - start,

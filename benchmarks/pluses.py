@@ -45,7 +45,7 @@ def draw(points: np.ndarray, found: dict[str, np.ndarray], path: str) -> None:
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained")
     for axis, (title, labels) in zip(axes, found.items(), strict=True):
         axis.scatter(*points.T, c=np.unique(labels, return_inverse=True)[1], cmap="tab10", s=12)
-        score = f_score(labels, found["The clusters"])
+        score = f_score(found["The clusters"], labels)
         axis.set_title(f"{title} (F {score:.2f}, {len(set(labels))} clusters)", fontsize=10)
         axis.set_aspect("equal")
     figure.savefig(path, dpi=110)
@@ -55,7 +55,7 @@ def main() -> None:
     solved = [solve(seed) for seed in range(N_DRAWS)]
     draw(*solved[0], sys.argv[1])
     for title in solved[0][1]:
-        scores = [f_score(found[title], found["The clusters"]) for _, found in solved]
+        scores = [f_score(found["The clusters"], found[title]) for _, found in solved]
         print(f"{title}: F mean {np.mean(scores):.3f}, {min(scores):.3f} to {max(scores):.3f}")
 
 

@@ -35,14 +35,14 @@ BY_KEY = {
 # ---- the slow twins ----
 
 
-def slow_pairs(predicted, gold):
+def slow_pairs(gold, predicted):
     pairs = list(combinations(range(len(gold)), 2))
     joined = [(predicted[i] == predicted[j], gold[i] == gold[j]) for i, j in pairs]
     return Counter(joined)
 
 
-def slow_pair_metrics(predicted, gold):
-    count = slow_pairs(predicted, gold)
+def slow_pair_metrics(gold, predicted):
+    count = slow_pairs(gold, predicted)
     tp, fp, fn = count[True, True], count[True, False], count[False, True]
     total = count.total()
     p = tp / (tp + fp) if tp + fp else 1.0
@@ -60,7 +60,7 @@ def slow_entropy(labels):
     return -sum(c / len(labels) * log(c / len(labels)) for c in Counter(labels).values())
 
 
-def slow_information(predicted, gold):
+def slow_information(gold, predicted):
     first, second = slow_entropy(predicted), slow_entropy(gold)
     together = slow_entropy(list(zip(predicted, gold, strict=True)))
     vi = 2 * together - first - second
@@ -69,7 +69,7 @@ def slow_information(predicted, gold):
     return {"vi": vi, "nvi": nvi, "nmi": nmi}
 
 
-def slow_b_cubed(predicted, gold):
+def slow_b_cubed(gold, predicted):
     shares = {"p": 0.0, "r": 0.0}
     for i in range(len(gold)):
         mine = {j for j, label in enumerate(predicted) if label == predicted[i]}
@@ -79,7 +79,7 @@ def slow_b_cubed(predicted, gold):
     return shares["p"], shares["r"], 2 * shares["p"] * shares["r"] / (shares["p"] + shares["r"])
 
 
-def slow_edit_steps(predicted, gold):
+def slow_edit_steps(gold, predicted):
     """The best choice of a class to stand for each cluster, tried one by one (a class stands once)."""
     clusters = [frozenset(i for i, label in enumerate(predicted) if label == k) for k in set(predicted)]
     classes = [frozenset(i for i, label in enumerate(gold) if label == k) for k in set(gold)]
@@ -97,11 +97,11 @@ def slow_edit_steps(predicted, gold):
     return len(gold) - sum(best) + len(clusters) - most_homes(0, frozenset())
 
 
-def slow_evaluate(predicted, gold):
+def slow_evaluate(gold, predicted):
     n = len(gold)
-    there, back = slow_edit_steps(predicted, gold), slow_edit_steps(gold, predicted)
-    edits = {"ced": there / n, "nes": 1 - (there + back) / (2 * n), "b3": slow_b_cubed(predicted, gold)[2]}
-    return slow_pair_metrics(predicted, gold) | slow_information(predicted, gold) | edits
+    there, back = slow_edit_steps(gold, predicted), slow_edit_steps(predicted, gold)
+    edits = {"ced": there / n, "nes": 1 - (there + back) / (2 * n), "b3": slow_b_cubed(gold, predicted)[2]}
+    return slow_pair_metrics(gold, predicted) | slow_information(gold, predicted) | edits
 
 
 def random_pairs(seed, how_many, largest, most_clusters):
@@ -117,7 +117,7 @@ def random_pairs(seed, how_many, largest, most_clusters):
 
 def test_evaluate_equals_the_slow_twin_on_random_partitions():
     for predicted, gold in random_pairs(seed=1, how_many=2000, largest=14, most_clusters=6):
-        assert metrics.evaluate(predicted, gold) == pytest.approx(slow_evaluate(predicted, gold), abs=1e-12)
+        assert metrics.evaluate(gold, predicted) == pytest.approx(slow_evaluate(gold, predicted), abs=1e-12)
 
 
 labellings = st.integers(1, 10).flatmap(
@@ -220,22 +220,22 @@ def test_edit_distance_is_the_fewest_steps_for_every_pair_of_partitions(n):
     assert len(partitions) == [1, 2, 5, 15, 52, 203][n - 1]
     for start in partitions:
         steps = steps_from(start, edges)
-        counted = {end: metrics.cluster_edit_distance(start, end, normalized=False) for end in partitions}
+        counted = {end: metrics.cluster_edit_distance(end, start, normalized=False) for end in partitions}
         assert counted == steps
 
 
 def test_edit_distance_per_item_and_as_a_count():
     predicted, gold = ["a", "a", "b", "b"], ["x", "y", "x", "y"]
-    count = metrics.cluster_edit_distance(predicted, gold, normalized=False)
+    count = metrics.cluster_edit_distance(gold, predicted, normalized=False)
     assert (count, type(count)) == (2, int)
-    assert metrics.cluster_edit_distance(predicted, gold) == 0.5
+    assert metrics.cluster_edit_distance(gold, predicted) == 0.5
 
 
 def test_edit_distance_uses_a_matching_when_greedy_choices_collide():
     # Each cluster ties between two classes; a class taken greedily by the first would force a merge.
     predicted = [0, 0, 1, 1, 2, 2]
     gold = ["a", "b", "b", "c", "c", "a"]
-    assert metrics.cluster_edit_distance(predicted, gold, normalized=False) == 3
+    assert metrics.cluster_edit_distance(gold, predicted, normalized=False) == 3
 
 
 # ---- numbers worked out by hand ----
@@ -244,7 +244,7 @@ GOLD = ["a", "a", "a", "b", "b", "c"]
 
 
 def test_everything_in_one_cluster_by_hand():
-    values = metrics.evaluate([0] * 6, GOLD)
+    values = metrics.evaluate(GOLD, [0] * 6)
     entropy = log(2) / 2 + log(3) / 3 + log(6) / 6
     expected = {
         "ri": 4 / 15,
@@ -263,7 +263,7 @@ def test_everything_in_one_cluster_by_hand():
 
 
 def test_every_item_alone_by_hand():
-    values = metrics.evaluate(range(6), GOLD)
+    values = metrics.evaluate(GOLD, range(6))
     conditional = 3 / 6 * log(3) + 2 / 6 * log(2)
     entropy = log(6) - conditional
     expected = {
@@ -283,7 +283,7 @@ def test_every_item_alone_by_hand():
 
 
 def test_a_mixed_clustering_by_hand():
-    values = metrics.evaluate([0, 0, 1, 1, 1, 2], GOLD)
+    values = metrics.evaluate(GOLD, [0, 0, 1, 1, 1, 2])
     assert values["p"] == values["r"] == values["f"] == 0.5
     assert values["ri"] == 11 / 15
     assert values["ced"] == 1 / 6
@@ -313,7 +313,7 @@ def test_a_mixed_clustering_by_hand():
     ],
 )
 def test_degenerate_inputs_have_defined_values(predicted, gold, expected):
-    values = metrics.evaluate(predicted, gold)
+    values = metrics.evaluate(gold, predicted)
     assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-12)
 
 
@@ -345,33 +345,33 @@ CODES = [0, 1, 0, 2, 2, 1]
     ids=lambda labels: type(labels).__name__,
 )
 def test_any_hashable_labels_give_the_same_partition(labels):
-    assert metrics.adjusted_rand_index(labels, CODES) == 1
+    assert metrics.adjusted_rand_index(CODES, labels) == 1
 
 
 def test_equal_values_of_different_types_are_one_label():
-    assert metrics.evaluate([1, 1.0, True, 0], [7, 7, 7, 8])["f"] == 1
+    assert metrics.evaluate([7, 7, 7, 8], [1, 1.0, True, 0])["f"] == 1
 
 
 @pytest.mark.parametrize("name", metrics.__all__)
 @pytest.mark.parametrize(
     ("predicted", "gold", "message"),
     [
-        ([1, 2], [1, 2, 3], "predicted has 2 labels and gold has 3"),
-        ([], [], "predicted is empty"),
-        ([1], [], "gold is empty"),
-        (np.zeros((2, 2)), [1, 2], "predicted has 2 dimensions"),
-        (pd.DataFrame({"a": [1, 2]}), [1, 2], "predicted has 2 dimensions"),
-        ([[1], [2]], [1, 2], "predicted has a label that cannot be hashed"),
-        ([1, 2], {"a": 1, "b": 2}, "gold is a dict"),
-        ({1, 2}, [1, 2], "predicted is a set"),
-        ("ab", [1, 2], "predicted is a str"),
-        (None, [1, 2], "predicted is a NoneType"),
-        (3, [1, 2], "predicted is a int"),
+        ([1, 2], [1, 2, 3], "labels_true has 3 labels and labels_pred has 2"),
+        ([], [], "labels_true is empty"),
+        ([1], [], "labels_true is empty"),
+        (np.zeros((2, 2)), [1, 2], "labels_pred has 2 dimensions"),
+        (pd.DataFrame({"a": [1, 2]}), [1, 2], "labels_pred has 2 dimensions"),
+        ([[1], [2]], [1, 2], "labels_pred has a label that cannot be hashed"),
+        ([1, 2], {"a": 1, "b": 2}, "labels_true is a dict"),
+        ({1, 2}, [1, 2], "labels_pred is a set"),
+        ("ab", [1, 2], "labels_pred is a str"),
+        (None, [1, 2], "labels_pred is a NoneType"),
+        (3, [1, 2], "labels_pred is a int"),
     ],
 )
 def test_bad_labels_are_refused_in_one_sentence(name, predicted, gold, message):
     with pytest.raises(InputError, match=message) as caught:
-        getattr(metrics, name)(predicted, gold)
+        getattr(metrics, name)(gold, predicted)
     assert "\n" not in str(caught.value)
 
 
@@ -401,6 +401,6 @@ def test_a_million_items_do_not_overflow():
     # Pair counts near 5e11 each: their product is far beyond 64 bits.
     predicted = np.zeros(1_000_000, dtype=np.int32)
     predicted[:10] = 1
-    values = metrics.evaluate(predicted, predicted[::-1])
+    values = metrics.evaluate(predicted[::-1], predicted)
     assert values["ri"] == pytest.approx(1 - 2 * 2 * 10 * (10**6 - 20) / (10**6 * (10**6 - 1)))
     assert -0.01 < values["ari"] < 0

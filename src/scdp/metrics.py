@@ -1,4 +1,4 @@
-"""How good a clustering is: two labellings of the same items enter as (predicted, gold), one number leaves.
+"""How good a clustering is: true and predicted labels of the same items enter, one number leaves.
 
 Everything comes from the non-empty cells n_hg = |h ∩ g| of the contingency table, never from a loop over
 pairs. Labels may be any hashable values, compared as Python compares them (1 == 1.0 == True). None is a label
@@ -45,7 +45,7 @@ _SORTABLE_KINDS = "biufmM"
 
 @dataclass(frozen=True)
 class Contingency:
-    """The non-empty cells of the table of predicted clusters (rows) against gold clusters (columns)."""
+    """The non-empty cells of the table of predicted clusters (rows) against true clusters (columns)."""
 
     cells: Counts
     rows: Counts
@@ -63,9 +63,9 @@ class Contingency:
 
     @cached_property
     def pairs(self) -> tuple[int, int, int, int]:
-        """Pairs of items joined by both labellings, by the predicted one, by the gold one, and all pairs."""
-        joined = (_pairs(self.cells), _pairs(self.row_sizes), _pairs(self.column_sizes))
-        return *joined, self.items * (self.items - 1) // 2
+        """Pairs of items together in both labellings, in the predicted one, in the true one, and all pairs."""
+        together = (_pairs(self.cells), _pairs(self.row_sizes), _pairs(self.column_sizes))
+        return *together, self.items * (self.items - 1) // 2
 
     @cached_property
     def edit_steps(self) -> int:
@@ -81,12 +81,13 @@ class Contingency:
         return self.items - int(best.sum()) + len(best) - homes
 
 
-def contingency(predicted: Labels, gold: Labels) -> Contingency:
-    """Count how often each predicted cluster meets each gold cluster."""
-    rows, columns = _encode(predicted, "predicted"), _encode(gold, "gold")
+def contingency(labels_true: Labels, labels_pred: Labels) -> Contingency:
+    """Count how often each predicted cluster meets each true cluster."""
+    columns, rows = _encode(labels_true, "labels_true"), _encode(labels_pred, "labels_pred")
     if len(rows) != len(columns):
         raise InputError(
-            f"predicted has {len(rows)} labels and gold has {len(columns)}: give each one label for each item"
+            f"labels_true has {len(columns)} labels and labels_pred has {len(rows)}: "
+            "give each one label for each item"
         )
     column_sizes = np.bincount(columns)
     keys, cells = np.unique(rows * len(column_sizes) + columns, return_counts=True)
@@ -94,79 +95,305 @@ def contingency(predicted: Labels, gold: Labels) -> Contingency:
     return Contingency(cells, cell_rows, cell_columns, np.bincount(rows), column_sizes)
 
 
-def rand_index(predicted: Labels, gold: Labels) -> float:
-    """RI: the share of pairs on which both labellings agree; 1 for a single item."""
-    return _rand_index(contingency(predicted, gold))
+def rand_index(labels_true: Labels, labels_pred: Labels) -> float:
+    """RI: the share of pairs of items on which both labellings agree; 1 for a single item.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.rand_index(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.733
+    """
+    return _rand_index(contingency(labels_true, labels_pred))
 
 
-def precision(predicted: Labels, gold: Labels) -> float:
-    """P: the share of predicted pairs that are gold pairs; 1 if nothing is joined by the prediction."""
-    return _precision(contingency(predicted, gold))
+def precision(labels_true: Labels, labels_pred: Labels) -> float:
+    """P: the share of predicted pairs that are true pairs; 1 if the prediction has no pair.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.precision(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.5
+    """
+    return _precision(contingency(labels_true, labels_pred))
 
 
-def recall(predicted: Labels, gold: Labels) -> float:
-    """R: the share of gold pairs that are predicted; 1 if the gold joins nothing."""
-    return _precision(contingency(predicted, gold).transposed)
+def recall(labels_true: Labels, labels_pred: Labels) -> float:
+    """R: the share of true pairs that are predicted; 1 if the truth has no pair.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.recall(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.5
+    """
+    return _precision(contingency(labels_true, labels_pred).transposed)
 
 
-def f_score(predicted: Labels, gold: Labels) -> float:
-    """F = 2PR / (P + R) on pairs; 0 if P and R are both 0."""
-    return _f_score(contingency(predicted, gold))
+def f_score(labels_true: Labels, labels_pred: Labels) -> float:
+    """F = 2PR / (P + R) on pairs; 0 if P and R are both 0.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.f_score(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.5
+    """
+    return _f_score(contingency(labels_true, labels_pred))
 
 
-def cluster_edit_distance(predicted: Labels, gold: Labels, normalized: bool = True) -> float:
-    """CED(H -> G): the fewest create, move and merge steps from the predicted clusters to the gold ones.
+def cluster_edit_distance(labels_true: Labels, labels_pred: Labels, normalized: bool = True) -> float:
+    """CED: the fewest create, move and merge steps from the predicted clusters to the true ones.
 
     A create takes one item into a new cluster, a move takes one item to another cluster, a merge joins two
-    clusters. Divided by the number of items, or the integer count of steps with `normalized=False`.
+    clusters.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+    normalized : bool
+        Divide by the number of items; otherwise the number of steps, an integer.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.cluster_edit_distance(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2], normalized=False), 3)
+    1
     """
-    table = contingency(predicted, gold)
+    table = contingency(labels_true, labels_pred)
     return table.edit_steps / table.items if normalized else table.edit_steps
 
 
-def normalized_edit_score(predicted: Labels, gold: Labels) -> float:
-    """NES = 1 - [CED(G -> H) + CED(H -> G)] / 2N; 1 if the clusters are the same."""
-    return _normalized_edit_score(contingency(predicted, gold))
+def normalized_edit_score(labels_true: Labels, labels_pred: Labels) -> float:
+    """NES = 1 - [CED(true to predicted) + CED(predicted to true)] / 2N; 1 if the clusters are the same.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.normalized_edit_score(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.833
+    """
+    return _normalized_edit_score(contingency(labels_true, labels_pred))
 
 
-def variation_of_information(predicted: Labels, gold: Labels) -> float:
-    """VI = H(predicted | gold) + H(gold | predicted), in nats; 0 if the clusters are the same."""
-    return _variation_of_information(contingency(predicted, gold))
+def variation_of_information(labels_true: Labels, labels_pred: Labels) -> float:
+    """VI = H(predicted | true) + H(true | predicted), in nats; 0 if the clusters are the same.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.variation_of_information(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.637
+    """
+    return _variation_of_information(contingency(labels_true, labels_pred))
 
 
-def normalized_variation_of_information(predicted: Labels, gold: Labels) -> float:
-    """NVI = 1 - VI / log N; 1 if the clusters are the same, and so for a single item."""
-    return _normalized_variation_of_information(contingency(predicted, gold))
+def normalized_variation_of_information(labels_true: Labels, labels_pred: Labels) -> float:
+    """NVI = 1 - VI / log N; 1 if the clusters are the same, and for a single item.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.normalized_variation_of_information(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.645
+    """
+    return _normalized_variation_of_information(contingency(labels_true, labels_pred))
 
 
-def adjusted_rand_index(predicted: Labels, gold: Labels) -> float:
-    """ARI: the Rand index corrected for chance; 1 if both labellings are all-in-one or all-apart."""
-    return _adjusted_rand_index(contingency(predicted, gold))
+def adjusted_rand_index(labels_true: Labels, labels_pred: Labels) -> float:
+    """ARI: the Rand index corrected for chance; 1 if both labellings are all-in-one or all-apart.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.adjusted_rand_index(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.318
+    """
+    return _adjusted_rand_index(contingency(labels_true, labels_pred))
 
 
-def b_cubed(predicted: Labels, gold: Labels) -> float:
-    """B-cubed F: the harmonic mean of B-cubed precision and recall (which are never 0)."""
-    return _b_cubed(contingency(predicted, gold))
+def b_cubed(labels_true: Labels, labels_pred: Labels) -> float:
+    """B-cubed F: the harmonic mean of B-cubed precision and recall (which are never 0).
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.b_cubed(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.778
+    """
+    return _b_cubed(contingency(labels_true, labels_pred))
 
 
-def b_cubed_precision(predicted: Labels, gold: Labels) -> float:
-    """The mean over items of the share of its predicted cluster that is in its gold cluster."""
-    return _b_cubed_precision(contingency(predicted, gold))
+def b_cubed_precision(labels_true: Labels, labels_pred: Labels) -> float:
+    """The mean over items of the share of its predicted cluster that is in its true cluster.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.b_cubed_precision(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.778
+    """
+    return _b_cubed_precision(contingency(labels_true, labels_pred))
 
 
-def b_cubed_recall(predicted: Labels, gold: Labels) -> float:
-    """The mean over items of the share of its gold cluster that is in its predicted cluster."""
-    return _b_cubed_precision(contingency(predicted, gold).transposed)
+def b_cubed_recall(labels_true: Labels, labels_pred: Labels) -> float:
+    """The mean over items of the share of its true cluster that is in its predicted cluster.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.b_cubed_recall(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.778
+    """
+    return _b_cubed_precision(contingency(labels_true, labels_pred).transposed)
 
 
-def normalized_mutual_information(predicted: Labels, gold: Labels) -> float:
-    """NMI = 2 I / (H + H'), the arithmetic mean as the norm; 1 if both labellings are one cluster."""
-    return _normalized_mutual_information(contingency(predicted, gold))
+def normalized_mutual_information(labels_true: Labels, labels_pred: Labels) -> float:
+    """NMI = 2 I / (H + H'), the arithmetic mean as the norm; 1 if both labellings are one cluster.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.normalized_mutual_information(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.685
+    """
+    return _normalized_mutual_information(contingency(labels_true, labels_pred))
 
 
-def evaluate(predicted: Labels, gold: Labels) -> dict[str, float]:
-    """All metrics by their short names; `ced` is per item. `ced` and `vi` are better when lower."""
-    table = contingency(predicted, gold)
+def evaluate(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
+    """All metrics by their short names; `ced` is per item. `ced` and `vi` are better when lower.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    dict
+        ri, p, r, f, ced, nes, vi, nvi, ari, b3 and nmi.
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> metrics.evaluate([0, 0, 1], ["x", "x", "y"])["f"]
+    1.0
+    """
+    table = contingency(labels_true, labels_pred)
     return {
         "ri": _rand_index(table),
         "p": _precision(table),
@@ -218,8 +445,8 @@ def _pairs(sizes: Counts) -> int:
 
 
 def _rand_index(table: Contingency) -> float:
-    both, predicted, gold, possible = table.pairs
-    return (possible - predicted - gold + 2 * both) / possible if possible else 1.0
+    both, predicted, true, possible = table.pairs
+    return (possible - predicted - true + 2 * both) / possible if possible else 1.0
 
 
 def _precision(table: Contingency) -> float:
@@ -236,10 +463,10 @@ def _harmonic_mean(first: float, second: float) -> float:
 
 
 def _adjusted_rand_index(table: Contingency) -> float:
-    both, predicted, gold, possible = table.pairs
+    both, predicted, true, possible = table.pairs
     # As Python integers: products of pair counts pass 2^63 from about a million items on.
-    chance = 2 * (both * possible - predicted * gold)
-    most = (predicted + gold) * possible - 2 * predicted * gold
+    chance = 2 * (both * possible - predicted * true)
+    most = (predicted + true) * possible - 2 * predicted * true
     return chance / most if most else 1.0
 
 

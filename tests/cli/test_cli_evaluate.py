@@ -17,7 +17,7 @@ from scdp.cli import main
 
 PREDICTED = "id,cluster\na,1\nb,1\nc,2\nd,2\ne,3\n"
 GOLD = "id,cluster\ne,z\nd,x\nc,y\nb,x\na,x\n"
-EXPECTED = metrics.evaluate([1, 1, 2, 2, 3], ["x", "x", "y", "x", "z"])
+EXPECTED = metrics.evaluate(["x", "x", "y", "x", "z"], [1, 1, 2, 2, 3])
 
 
 @pytest.fixture

@@ -157,9 +157,9 @@ def test_the_files_say_what_the_python_interface_says(folder, tmp_path):
     model = SCDP("scdp1", spec=Spec.from_toml(folder / "spec.toml"), n_chains=2, n_sweeps=20, random_state=0)
     labels, posterior = model.fit(train, codes).predict_with_posterior(test)
     found = [row["cluster"] for row in rows]
-    assert metrics.f_score(found, labels) == 1.0
+    assert metrics.f_score(labels, found) == 1.0
     gold = test["entity"].tolist()
-    assert metrics.f_score(found, gold) == metrics.f_score(labels, gold)
+    assert metrics.f_score(gold, found) == metrics.f_score(gold, labels)
     np.testing.assert_allclose(
         [float(row["probability"]) for row in rows], posterior.membership_probability(labels), atol=6e-5
     )
@@ -167,7 +167,7 @@ def test_the_files_say_what_the_python_interface_says(folder, tmp_path):
     assert kept.names.tolist() == test["id"].tolist()
     assert kept.co_clustering(0, 5) == posterior.co_clustering(0, 5)
     evaluated = json.loads(done("evaluate", out, folder / "test.csv", "--json").stdout)
-    assert evaluated["f"] == metrics.f_score(labels, gold)
+    assert evaluated["f"] == metrics.f_score(gold, labels)
 
 
 def test_uncertain_pairs_are_listed_the_least_certain_first(folder, tmp_path):
@@ -392,12 +392,12 @@ def test_a_thousand_records_in_ten_batches_rename_nothing_and_at_once_take_littl
         assert len(after) == end
         before = after
     gold = {row["id"]: row["entity"] for row in rows}
-    score = metrics.f_score(list(before.values()), [gold[identifier] for identifier in before])
+    score = metrics.f_score([gold[identifier] for identifier in before], list(before.values()))
     at_once = ("cluster", tmp_path / "model", tmp_path / "so far.csv", "--out", tmp_path / "once.csv")
     # Compiling takes memory of its own: once is allowed to find the kernels not compiled yet.
     assert peak_memory(*at_once) < 500 or peak_memory(*at_once) < 500
     found = clusters_of(tmp_path / "once.csv")
-    whole = metrics.f_score(list(found.values()), [gold[identifier] for identifier in found])
+    whole = metrics.f_score([gold[identifier] for identifier in found], list(found.values()))
     assert whole > 0.7
     assert score > whole - 0.05
 

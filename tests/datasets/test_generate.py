@@ -231,7 +231,7 @@ def test_the_name_alone_does_not_tell(kind, n):
     """Different entities share a name, one entity has several: names are useful and not enough."""
     made = make_records(n, kind)
     match = cells(made, TITLE[kind])
-    f_score = metrics.f_score(match, made.clusters.tolist())
+    f_score = metrics.f_score(made.clusters.tolist(), match)
     assert 0.2 < f_score < 0.9
     entities = {}
     for names, cluster in zip(match, made.clusters.tolist(), strict=True):
@@ -244,7 +244,7 @@ def test_all_fields_together_tell_nearly_always():
     """With two people in hand, agreement of the full cells separates: the task is not impossible."""
     made = clean(20_000, "people")
     keys = cells(made, ("first_name", "surname", "birth_date"))
-    assert metrics.f_score(keys, made.clusters.tolist()) > 0.99
+    assert metrics.f_score(made.clusters.tolist(), keys) > 0.99
 
 
 def test_households_share_a_home_and_surname():

@@ -53,7 +53,7 @@ def test_many_labelled_records_teach_a_sieve_alone(large):
     assert fitted.n_records == 900
     data, clusters = people(500, seed=2)
     labels = large.predict(data)
-    assert evaluate(labels, clusters)["f"] > 0.8
+    assert evaluate(clusters, labels)["f"] > 0.8
     assert fitted.importance.shape == (len(fitted.features),)
     assert (fitted.importance > 0).any()
     assert fitted.calibration is not None

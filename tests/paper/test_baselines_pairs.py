@@ -100,7 +100,7 @@ def test_the_score_of_every_cut_is_that_of_the_clusters(link):
     gold = within_groups(items.layout, labels)
     for threshold in [-1.0, 0.0, *np.quantile(scores.heights, [0.1, 0.5, 0.9]) + 1e-6, 99.0]:
         found = within_groups(items.layout, cut(items.layout, trees, threshold))
-        assert scores.at(np.array([threshold]))[0] == pytest.approx(f_score(found, gold))
+        assert scores.at(np.array([threshold]))[0] == pytest.approx(f_score(gold, found))
 
 
 def test_the_threshold_is_in_the_middle_of_what_separates():

@@ -158,13 +158,13 @@ def test_name_match_on_authors(data_or_skip):
     with data_or_skip():
         test = load_identity().test
     predicted = NameMatch().fit_predict(test.data)
-    assert round(metrics.precision(predicted, test.clusters), 3) == 0.627
-    assert round(metrics.recall(predicted, test.clusters), 3) == 0.998
+    assert round(metrics.precision(test.clusters, predicted), 3) == 0.627
+    assert round(metrics.recall(test.clusters, predicted), 3) == 0.998
 
 
 def test_same_head_on_mentions(data_or_skip):
     with data_or_skip():
         test = load_coreference().test
     predicted = SameHead().fit_predict(test.data, groups=test.groups)
-    assert round(metrics.precision(predicted, test.clusters), 3) == 0.794
-    assert round(metrics.recall(predicted, test.clusters), 3) == 0.72
+    assert round(metrics.precision(test.clusters, predicted), 3) == 0.794
+    assert round(metrics.recall(test.clusters, predicted), 3) == 0.72

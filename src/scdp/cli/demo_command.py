@@ -185,8 +185,8 @@ def score(name: str, note: str, found: Integers, test: Labelled, seconds: float)
     return SystemRow(
         name,
         note,
-        metrics.f_score(found, test.clusters),
-        metrics.variation_of_information(found, test.clusters),
+        metrics.f_score(test.clusters, found),
+        metrics.variation_of_information(test.clusters, found),
         len(set(found.tolist())),
         seconds,
     )

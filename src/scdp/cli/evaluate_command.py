@@ -76,7 +76,7 @@ def evaluate(
     true = _clusters_by_id(theirs, identifier, gold_column or cluster_column)
     _check_same_ids(found, true, ours.source, theirs.source)
     labels = [found[key] for key in true]
-    values = metrics.evaluate(labels, list(true.values()))
+    values = metrics.evaluate(list(true.values()), labels)
     if as_json:
         click.echo(json.dumps({"items": len(true), **values}, indent=2))
     else:

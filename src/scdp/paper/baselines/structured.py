@@ -69,7 +69,7 @@ class ClusterSVM(PairBaseline):
             for place, c in enumerate(TRIED_C):
                 self._train(here, labels[rest], c, self.n_updates // 4)
                 found = within_groups(there.layout, self._cluster_pairs(there))
-                scores[place] += f_score(found, gold) / len(folds)
+                scores[place] += f_score(gold, found) / len(folds)
             steps.done(f"C, fold {number + 1}")
         return TRIED_C[int(np.argmax(scores))]
 
@@ -148,7 +148,7 @@ class GraphPartition(PairBaseline):
             means = self._train(items.take(rest), labels[rest], self.updates)
             for stop, weights in means.items():
                 self.weights_ = weights
-                scores[stop] += f_score(within_groups(there.layout, self._cluster_pairs(there)), gold)
+                scores[stop] += f_score(gold, within_groups(there.layout, self._cluster_pairs(there)))
             steps.done(f"fold {number + 1}")
         return max(scores, key=scores.__getitem__)
 

@@ -234,7 +234,7 @@ class XingK(OracleBaseline):
         self.best_setting_ = next(iter(found))
         if gold is not None:
             self.best_setting_ = max(
-                found, key=lambda name: f_score(_joint(items.layout, found[name]), _joint(items.layout, gold))
+                found, key=lambda name: f_score(_joint(items.layout, gold), _joint(items.layout, found[name]))
             )
         return found[self.best_setting_]
 

@@ -104,7 +104,7 @@ MORE_METRICS = ("ari", "b3", "nmi")
 def scored(outcome: Outcome, problem: Problem) -> dict[str, Any]:
     """The metrics of the point estimate, and of the draws where there are any; only test items count."""
     gold = problem.task.test.clusters
-    found = metrics.evaluate(outcome.labels, gold)
+    found = metrics.evaluate(gold, outcome.labels)
     return {
         "metrics": {name: found[name] for name in METRICS},
         "more_metrics": {name: found[name] for name in MORE_METRICS},
@@ -143,7 +143,7 @@ def score_draws(draws: NDArray[Any], gold: NDArray[Any]) -> dict[str, Any]:
 
 
 def _mean_scores(chain: NDArray[Any], gold: NDArray[Any]) -> dict[str, float]:
-    scores = [{**metrics.evaluate(draw, gold), "clusters": n_clusters(draw)} for draw in chain]
+    scores = [{**metrics.evaluate(gold, draw), "clusters": n_clusters(draw)} for draw in chain]
     return {name: float(np.mean([score[name] for score in scores])) for name in (*METRICS, "clusters")}
 
 
