@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.honesty import clusters_of
-from scdp import SCDP
+from scdp import EntityResolver
 from scdp.metrics import evaluate
 from scdp.paper import baselines
 from scdp.paper.experiments.tasks import load_problem
@@ -56,7 +56,7 @@ def tried(task: str, system: str) -> dict[str, Any]:
     start, processor = time.perf_counter(), time.process_time()
     row: dict[str, Any] = {"task": task, "system": system}
     if system == "flagship":
-        model = SCDP("flagship", spec=problem.spec, random_state=0)
+        model = EntityResolver(spec=problem.spec, random_state=0)
         model.fit(train.data, clusters_of(train), train.groups)
         labels, posterior = model.predict_with_posterior(test.data, test.groups)
         row["interval"] = [int(end) for end in posterior.n_clusters_interval(0.9)]

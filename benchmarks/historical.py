@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.linkage import parts, shown
-from scdp import SCDP
+from scdp import SCDP, EntityResolver
 from scdp.blocking import candidate_pairs
 from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
@@ -46,7 +46,7 @@ def tried(train: Labelled, test: Labelled, n_draws: int) -> dict[str, Any]:
     known, gold = (canonical_labels(part.clusters.tolist()) for part in (train, test))
     start, busy = time.perf_counter(), time.process_time()
     spec = Spec("entity", proposed_comparisons(train.data, train.data.names))
-    model = SCDP("flagship", spec=spec, n_draws=n_draws, random_state=0, n_jobs=-1)
+    model = EntityResolver(spec=spec, n_draws=n_draws, random_state=0, n_jobs=-1)
     model.fit(train.data, known)
     fitted, busy_fitted = time.perf_counter(), time.process_time()
     labels, posterior = model.predict_with_posterior(test.data)

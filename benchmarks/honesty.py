@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from scdp import SCDP
+from scdp import EntityResolver
 from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
@@ -92,7 +92,7 @@ def clusters_of(part: Labelled) -> np.ndarray:
 
 def tried(name: str, spec: Spec | None, train: Labelled, test: Labelled) -> dict[str, Any]:
     start = time.perf_counter()
-    model = SCDP("flagship", spec=spec, random_state=0).fit(train.data, clusters_of(train), train.groups)
+    model = EntityResolver(spec=spec, random_state=0).fit(train.data, clusters_of(train), train.groups)
     fitted = time.perf_counter()
     labels, posterior = model.predict_with_posterior(test.data, test.groups)
     gold = clusters_of(test)

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scdp import SCDP, Spec, metrics
+from scdp import EntityResolver, Spec, metrics
 from scdp.datasets import Labelled, make_records
-from scdp.estimators import DEFAULT_MODEL
 from scdp.estimators.clustering import cluster_records
 
 
@@ -38,11 +37,11 @@ def papers(
     return made.take(shown), made.take(new)
 
 
-def in_batches(train: Labelled, new: Labelled, n_batches: int, model_name: str = DEFAULT_MODEL) -> Found:
+def in_batches(train: Labelled, new: Labelled, n_batches: int) -> Found:
     """Cluster new records batch by batch, what was found before given as known; and all of them at once."""
     columns = {"id": new.ids.astype(str), **new.data.columns}
     clusters = np.unique(train.clusters, return_inverse=True)[1]
-    model = SCDP(model_name, spec=Spec("entity", id="id"), n_jobs=-1, random_state=0)
+    model = EntityResolver(spec=Spec("entity", id="id"), n_jobs=-1, random_state=0)
     model.fit({"id": train.ids.astype(str), "entity": train.clusters, **train.data.columns}, clusters)
     known: dict[str, str] = {}
     renamed = 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from scdp import SCDP
+from scdp import EntityResolver
 from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
@@ -58,7 +58,7 @@ def tried(name: str, system: str, train: Labelled, test: Labelled) -> dict[str, 
     start = time.perf_counter()
     row: dict[str, Any] = {"set": name, "system": system, "train": len(train), "test": len(test)}
     if system == "flagship":
-        model = SCDP("flagship", spec=spec, random_state=0).fit(train.data, known)
+        model = EntityResolver(spec=spec, random_state=0).fit(train.data, known)
         fitted = time.perf_counter()
         labels, posterior = model.predict_with_posterior(test.data)
         row["interval"] = [int(end) for end in posterior.n_clusters_interval(0.9)]

@@ -20,6 +20,7 @@ LAYERS = [
     # One layer until the estimators are two classes that share no code.
     ["linkage", "estimators"],
     ["engines"],
+    ["chains_model", "resolver"],
     ["report", "review"],
     ["paper"],
     ["cli"],

@@ -6,15 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["SCDP", "Spec", "compare", "datasets", "metrics", "__version__"]
+__all__ = ["EntityResolver", "SCDP", "Spec", "compare", "datasets", "metrics", "__version__"]
 
 if TYPE_CHECKING:
     from scdp import compare, datasets, metrics
-    from scdp.estimators import SCDP
+    from scdp.chains_model import SCDP
+    from scdp.resolver import EntityResolver
     from scdp.table.spec import Spec
 
 # Loaded on first use: `import scdp` must stay cheap for the command line.
-_CLASSES = {"SCDP": "scdp.estimators", "Spec": "scdp.table.spec"}
+_CLASSES = {"EntityResolver": "scdp.resolver", "SCDP": "scdp.chains_model", "Spec": "scdp.table.spec"}
 _MODULES = ("compare", "datasets", "metrics")
 
 

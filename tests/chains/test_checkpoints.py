@@ -40,20 +40,21 @@ KNOWN = np.where(np.arange(36) % 2, np.repeat([0, 1, 2], 12), -1)
 SETTINGS = {"n_chains": 2, "n_sweeps": 40, "random_state": 3}
 
 
-def model(folder=None, **settings):
-    return SCDP(**(SETTINGS | {"checkpoint": folder, "checkpoint_seconds": 0.0} | settings))
+def model(folder=None, seconds=0.0, **settings):
+    made = SCDP(**(SETTINGS | settings))
+    return made if folder is None else made.keep_checkpoints(folder, seconds)
 
 
 def die_at(monkeypatch, sweep):
     """Every chain dies at the end of this sweep, without a word."""
-    reached = ChainCheckpoints.reached
+    reached = ChainCheckpoints.note_sweep
 
     def dying(self, chain, sweeps, *rest):
         reached(self, chain, sweeps, *rest)
         if sweeps == sweep:
             raise Death
 
-    monkeypatch.setattr(ChainCheckpoints, "reached", dying)
+    monkeypatch.setattr(ChainCheckpoints, "note_sweep", dying)
     # A slow disk makes checkpoints rare; here each sweep has one.
     monkeypatch.setattr(checkpoint, "SHARE", 1e9)
 
@@ -85,7 +86,7 @@ def same(one, other):
         ({"model": "cdp"}, None),
         ({"model": "scdp1"}, None),
         ({"model": "scdp1", "scheme": "paper", "n_jobs": 2}, None),
-        ({"model": "scdp2", "thin": 3}, None),
+        ({"model": "scdp2"}, None),
         ({"model": "scdp3"}, None),
         ({"model": "scdp3", "scheme": "paper"}, None),
         ({"model": "scdp1", "metric": "precomputed"}, squares()),
@@ -112,7 +113,7 @@ def test_a_finished_run_is_not_sampled_again_and_makes_room_for_another(tmp_path
 def test_new_rows_go_on_too(tmp_path, monkeypatch):
     fitted = model().fit(points(), KNOWN)
     whole = fitted.predict_posterior(points(1))
-    fitted.set_params(checkpoint=tmp_path)
+    fitted.keep_checkpoints(tmp_path, seconds=0.0)
     with monkeypatch.context() as patched:
         die_at(patched, 9)
         with pytest.raises(Death):
@@ -210,22 +211,22 @@ def test_another_format_is_refused_by_name(tmp_path, monkeypatch, words, message
 
 def test_another_version_of_scdp_is_refused_by_name(tmp_path, monkeypatch):
     killed(monkeypatch, tmp_path)
-    monkeypatch.setattr("scdp.estimators.chain_path.__version__", "9.9")
+    monkeypatch.setattr("scdp.chains_model.__version__", "9.9")
     with pytest.raises(InputError, match=r"a run with scdp .*, and this one has 9\.9"):
         model(tmp_path).fit(points(), KNOWN)
 
 
 def test_settings_that_make_no_sense_are_refused(tmp_path):
-    with pytest.raises(InputError, match="checkpoint needs a random_state"):
+    with pytest.raises(InputError, match="checkpoints need a random_state"):
         model(tmp_path, random_state=None).fit(points(), KNOWN)
-    with pytest.raises(InputError, match="checkpoint_seconds must be at least 0"):
-        model(tmp_path, checkpoint_seconds=-1).fit(points(), KNOWN)
+    with pytest.raises(InputError, match="the seconds between checkpoints must be at least 0"):
+        model(tmp_path, seconds=-1).fit(points(), KNOWN)
 
 
 def test_the_place_of_checkpoints_is_no_part_of_the_model(tmp_path):
     model(tmp_path / "kept").fit(points(), KNOWN).save(tmp_path / "model")
     assert "checkpoint" not in (tmp_path / "model" / "model.json").read_text()
-    assert SCDP.load(tmp_path / "model").checkpoint is None
+    assert not hasattr(SCDP.load(tmp_path / "model"), "_kept_in")
 
 
 # ---- locks ----
@@ -342,7 +343,7 @@ def test_writing_takes_a_small_share_of_a_run(tmp_path, monkeypatch):
     kept = ChainCheckpoints(tmp_path, {}, seconds=10.0, n_chains=1, n_sweeps=200, n_slots=1, recorder=None)
     for sweep in range(1, 200):
         clock[0] += 1.0
-        kept.reached(0, sweep, None, None, {})
+        kept.note_sweep(0, sweep, None, None, {})
     # The first after the ten seconds that were asked for, then as seldom as half a second allows.
     assert writes[0] == 10.0
     assert len(writes) > 5
@@ -363,14 +364,14 @@ def test_ctrl_c_says_how_to_go_on_and_resume_does(records, tmp_path, monkeypatch
     done(*fit, tmp_path / "whole")
     assert not list(tmp_path.glob("*.checkpoint"))
     with monkeypatch.context() as patched:
-        reached = ChainCheckpoints.reached
+        reached = ChainCheckpoints.note_sweep
 
         def interrupted(self, chain, sweeps, *rest):
             reached(self, chain, sweeps, *rest)
             if sweeps == 12:
                 raise KeyboardInterrupt
 
-        patched.setattr(ChainCheckpoints, "reached", interrupted)
+        patched.setattr(ChainCheckpoints, "note_sweep", interrupted)
         result = run(*fit, tmp_path / "model")
     assert result.exit_code == 130
     assert (

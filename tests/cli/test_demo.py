@@ -65,7 +65,7 @@ def test_the_table_agrees_with_the_files(small_demo):
     found, gold = (
         [row["cluster"] for row in rows_of(folder / name)] for name in ("clusters.csv", "gold.csv")
     )
-    line = next(line for line in result.stdout.splitlines() if "flagship" in line)
+    line = next(line for line in result.stdout.splitlines() if "resolver" in line)
     figures = [float(cell) for cell in line.split("│")[2:5]]
     assert figures == [
         pytest.approx(metrics.f_score(gold, found), abs=6e-4),
@@ -78,7 +78,7 @@ def test_it_says_the_interval_and_the_verdict(small_demo):
     words = " ".join(small_demo[1].stdout.split())
     assert re.search(r"90 % interval of the number of clusters among the new records: \d+ to \d+;", words)
     assert re.search(r"the true number, \d+, is (inside|outside)\.", words)
-    assert all(system in words for system in ("flagship", "ModernBinary", "Coarse", "Fine"))
+    assert all(system in words for system in ("resolver", "ModernBinary", "Coarse", "Fine"))
 
 
 def test_progress_goes_to_stderr(small_demo):

@@ -25,7 +25,7 @@ from product_cases import (
     run,
     write_csv,
 )
-from scdp import SCDP, Spec, metrics
+from scdp import SCDP, EntityResolver, Spec, metrics
 from scdp.cli import cluster_command
 from scdp.datasets import make_records
 from scdp.errors import InputError
@@ -475,7 +475,7 @@ def test_an_interruption_leaves_nothing(problem, folder, tmp_path, monkeypatch):
         shutil.rmtree(tmp_path / "c.csv.checkpoint", ignore_errors=True)
         assert not list(tmp_path.iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(SCDP, "fit", interrupted)
+        patch.setattr(EntityResolver, "fit", interrupted)
         fit = ("fit", folder / "train.csv", "--spec", folder / "spec.toml", "--out", tmp_path / "model")
         assert run(*fit).exit_code == code
     assert not list(tmp_path.iterdir())

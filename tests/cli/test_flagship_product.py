@@ -11,7 +11,7 @@ import pytest
 from benchmarks.known_batches import in_batches, papers
 
 from product_cases import citations, done, read_csv, rows_of, run, write_csv
-from scdp import SCDP
+from scdp import EntityResolver
 from scdp.estimators.clustering import cluster_records
 from scdp.table.records import read_records
 
@@ -24,7 +24,7 @@ def folder(tmp_path_factory) -> Path:
     write_csv(place / "train.csv", rows_of(train))
     write_csv(place / "test.csv", rows_of(test))
     told = done("fit", place / "train.csv", "--out", place / "model")
-    assert f"flagship, 10 comparisons, {len(train)} records" in told.stdout
+    assert f"resolver, 10 comparisons, {len(train)} records" in told.stdout
     assert f"learning from {len(train)} records of {train.n_clusters} entities" in told.stderr
     arguments = ("--draws", place / "draws", "--report", place / "report.html")
     done("cluster", place / "model", place / "test.csv", "--out", place / "clusters.csv", *arguments)
@@ -37,7 +37,7 @@ def clusters_in(path: Path) -> dict[str, str]:
 
 def test_the_folder_holds_no_record_of_the_training(folder: Path):
     about = json.loads((folder / "model" / "model.json").read_text(encoding="utf-8"))
-    assert about["model"] == "flagship"
+    assert about["model"] == "resolver"
     title = read_csv(folder / "train.csv")[0]["title"]
     for file in (folder / "model").iterdir():
         assert title.encode() not in file.read_bytes()
@@ -80,7 +80,7 @@ def test_an_uncertain_pair_is_explained(folder: Path):
 
 def test_the_report_shows_what_was_learned_and_how_honest_it_is(folder: Path):
     text = (folder / "report.html").read_text(encoding="utf-8")
-    assert "flagship" in text
+    assert "resolver" in text
     assert "alibration" in text or "held-out" in text
     assert "R-hat" not in text
 
@@ -106,7 +106,7 @@ def test_given_clusters_keep_their_names_and_records(folder: Path, tmp_path: Pat
 
 
 def test_python_and_the_command_line_say_the_same(folder: Path):
-    model = SCDP.load(folder / "model")
+    model = EntityResolver.load(folder / "model")
     result = cluster_records(model, read_records(folder / "test.csv"))
     assert dict(zip(result.ids, result.labels, strict=True)) == clusters_in(folder / "clusters.csv")
     assert result.independent_draws
@@ -120,7 +120,7 @@ def test_rows_without_an_entity_are_clustered_too(folder: Path, tmp_path: Path):
     write_csv(tmp_path / "train.csv", rows)
     told = done("fit", tmp_path / "train.csv", "--out", tmp_path / "model")
     assert f"learning from {len(rows) - len(rows[::4])} records" in told.stderr
-    assert len(SCDP.load(tmp_path / "model").labels_) == len(rows)
+    assert len(EntityResolver.load(tmp_path / "model").labels_) == len(rows)
 
 
 def test_documents_are_kept_apart(folder: Path, tmp_path: Path):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from digests.rows import Rows
-from scdp import SCDP, compare
+from scdp import SCDP, EntityResolver, compare
 from scdp.table.spec import Spec
 
 Results = dict[str, np.ndarray]
@@ -31,7 +31,7 @@ def run_resolver(rows: Rows, new: Rows | None, settings: dict[str, Any], candida
     """The same with the resolver; with `candidates` it compares candidate pairs only."""
     settings = {"n_draws": 12, "n_chains": 2} | settings
     with _few_pairs_allowed() if candidates else nullcontext():
-        return _fit_and_predict(SCDP("flagship", random_state=0, **_described(rows), **settings), rows, new)
+        return _fit_and_predict(EntityResolver(random_state=0, **_described(rows), **settings), rows, new)
 
 
 def run_on_spark(rows: Rows, new: Rows, session: Any) -> Results:

@@ -22,7 +22,6 @@ VARIANTS = {
 ON_DISTANCES = [name for name in VARIANTS if name != "scdp3-published"]
 SETTINGS = {
     "learn variance": {"mean_variance": "learn"},
-    "thin and warm-up": {"n_warmup": 4, "thin": 2},
     "start in one": {"init": "one"},
     "start in singletons": {"init": "singletons"},
     "start by k-means": {"init": "kmeans"},

@@ -14,7 +14,7 @@ import pytest
 from digests.adapter import run_on_spark
 from digests.cases import many_people
 from digests.record import digest, read_digests
-from scdp import SCDP, compare
+from scdp import SCDP, EntityResolver, compare
 from scdp.blocking import (
     Blocking,
     candidate_pairs,
@@ -264,7 +264,7 @@ def people_model(made: Labelled) -> SCDP:
     table = {"id": made.ids.astype(str), "entity": made.clusters, **made.data.columns}
     clusters = np.unique(made.clusters, return_inverse=True)[1]
     spec = Spec("entity", FIELDS, id="id")
-    return SCDP("flagship", spec=spec, boosted=False, n_draws=24, random_state=0).fit(table, clusters)
+    return EntityResolver(spec=spec, boosted=False, n_draws=24, random_state=0).fit(table, clusters)
 
 
 def people_table(n: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from product_cases import citations, fitted_folder, read_csv, run
 from scdp import SCDP, Spec, compare
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import pair_evidence
-from scdp.estimators.explanation import Explanation, FeatureEvidence, TypeEvidence, explained
+from scdp.estimators.explanation import Explanation, FeatureEvidence, TypeEvidence, explain_pair
 from scdp.estimators.inputs import Pair
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
@@ -131,12 +131,12 @@ def test_a_model_with_contributions_of_its_own_is_asked_for_them():
             return np.where(np.isnan(distances), 0.0, 1.0 - distances)
 
     pair = Pair(("a", None), ("b", None), np.array([0.25, np.nan]), np.zeros((3, 2)))
-    found = explained(Own(), pair, ("name", "age"), ("x", "y"), 0.5)
+    found = explain_pair(Own(), pair, ("name", "age"), ("x", "y"), 0.5)
     assert [feature.contribution for feature in found.features] == [0.75, 0.0]
     assert not found.types
     assert "could be the same or not" in str(found)
     with pytest.raises(InputError, match="does not explain"):
-        explained(object(), pair, ("name", "age"), ("x", "y"), 0.5)
+        explain_pair(object(), pair, ("name", "age"), ("x", "y"), 0.5)
 
 
 def test_rows_that_cannot_be_explained(model):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from product_cases import citations, fitted_folder, rows_of, run, write_csv
-from scdp import SCDP, Spec
+from scdp import SCDP, EntityResolver, Spec
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators import needs
@@ -96,13 +96,13 @@ def test_a_file_that_does_not_fit_is_not_read(little, tmp_path):
     refused(result, f"for the cells of {path}", tmp_path / "out")
 
 
-@pytest.mark.parametrize("model", [*PAPER, "flagship"])
+@pytest.mark.parametrize("model", [*PAPER, "resolver"])
 def test_fit_says_so_before_it_starts(model, little, tmp_path):
     made = fitted_folder()
     little(8 * (made / "train.csv").stat().st_size)
     options = ("--model", model, "--chains", 2, "--sweeps", 20, "--out", tmp_path / "m")
     result = run("fit", made / "train.csv", "--spec", made / "spec.toml", *options)
-    refused(result, "lessons of" if model == "flagship" else "the distances of", tmp_path)
+    refused(result, "lessons of" if model == "resolver" else "the distances of", tmp_path)
 
 
 @pytest.mark.parametrize("model", PAPER)
@@ -116,7 +116,7 @@ def test_cluster_says_so_before_it_starts(little, tmp_path):
     made = fitted_folder()
     little(8 * (made / "test.csv").stat().st_size)
     result = run("cluster", made / "model", made / "test.csv", "--out", tmp_path / "c.csv")
-    refused(result, "take the flagship", tmp_path)
+    refused(result, "take the resolver", tmp_path)
 
 
 @pytest.mark.parametrize(("option", "value"), [("--sweeps", 10**12), ("--chains", 10**10)])
@@ -144,15 +144,16 @@ def points(n, n_features=2):
     [
         (points(60), {"model": "scdp1", "n_sweeps": 10**11}),
         (points(60), {"model": "scdp1", "n_chains": 10**11}),
-        (points(60), {"model": "flagship", "n_draws": 10**11}),
+        (points(60), {"n_draws": 10**11}),
         (np.zeros((60, 60, 1)), {"model": "cdp", "metric": "precomputed", "n_sweeps": 10**11}),
     ],
 )
 def test_in_python_as_well(rows, options):
     known = np.repeat(np.arange(20), 3)
     known[40:] = -1
+    kind = EntityResolver if "n_draws" in options else SCDP
     with pytest.raises(InputError, match=REFUSED):
-        SCDP(random_state=0, **options).fit(rows, known)
+        kind(random_state=0, **options).fit(rows, known)
 
 
 def test_predict_says_so_for_rows_of_both(little):
@@ -162,24 +163,27 @@ def test_predict_says_so_for_rows_of_both(little):
         model.predict(points(3000))
 
 
-def test_documents_make_the_flagship_need_less():
-    known, path = np.full(3000, -1), SCDP("flagship")._path()
+def test_groups_make_the_resolver_need_less():
+    known = np.full(3000, -1)
     several = needs.Extent(needs.Compared, 3, known, np.arange(3000) % 10)
     # One document of few records, so that pairs are not too many to be all compared.
     whole = needs.Extent(needs.Compared, 3, known, np.zeros(3000))
-    amounts = [needs.seating_needs(rows, np.arange(3000), path)[-1].n_bytes for rows in (several, whole)]
+    amounts = [
+        needs.seating_needs(rows, np.arange(3000), 240, 1, None)[-1].n_bytes for rows in (several, whole)
+    ]
     assert 8 < amounts[1] / amounts[0] < 12
 
 
 def test_too_many_records_are_seated_by_candidates_which_are_few():
     rows = needs.Extent(needs.Compared, 3, np.full(50_000, -1), None)
-    assert len(needs.seating_needs(rows, np.arange(50_000), SCDP("flagship")._path())) == 1
+    assert len(needs.seating_needs(rows, np.arange(50_000), 120, 1, None)) == 1
 
 
 def estimated_and_taken(monkeypatch, fit):
     """Bytes that are asked for before the fit, and the most that it took."""
     asked = []
-    monkeypatch.setattr(needs, "require", asked.extend)
+    for module in ("chains_model", "resolver"):
+        monkeypatch.setattr(f"scdp.{module}.require", asked.extend)
     tracemalloc.start()
     try:
         fit()

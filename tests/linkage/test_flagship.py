@@ -1,4 +1,4 @@
-"""SCDP(model="flagship"): the estimator's surface on the learned restaurant, odd inputs, and its folder."""
+"""EntityResolver(): the estimator's surface on the learned restaurant, odd inputs, and its folder."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from sklearn.base import clone
 
 from product_cases import citations
-from scdp import SCDP, Spec, compare, metrics
+from scdp import EntityResolver, Spec, compare, metrics
 from scdp.errors import InputError
 
 TEACH = "give at least two clusters, one of them of two rows"
 FIELDS = [compare.edit("title"), compare.edit("author"), compare.absolute("year")]
 
 
-def flagship(**parameters) -> SCDP:
-    return SCDP("flagship", **({"n_chains": 2, "n_draws": 48, "random_state": 0} | parameters))
+def flagship(**parameters) -> EntityResolver:
+    return EntityResolver(**({"n_chains": 2, "n_draws": 48, "random_state": 0} | parameters))
 
 
 @cache
@@ -47,7 +47,7 @@ def same_partition(one: np.ndarray, two: np.ndarray) -> bool:
 
 
 @cache
-def records_model(share: bool = False) -> SCDP:
+def records_model(share: bool = False) -> EntityResolver:
     train, _ = citations(160)
     codes = np.unique(train.clusters, return_inverse=True)[1]
     return flagship(spec=Spec("entity", FIELDS), share_clusters=share).fit(train.data, codes)
@@ -342,7 +342,7 @@ def test_draws_are_at_least_as_many_as_asked_for():
 def test_what_was_learned_can_be_told():
     learned = records_model().fitted_.learned()
     train, _ = citations(160)
-    assert (learned.model, learned.features) == ("flagship", tuple(field.name for field in FIELDS))
+    assert (learned.model, learned.features) == ("resolver", tuple(field.name for field in FIELDS))
     assert (learned.n_records, learned.n_clusters) == (len(train), train.n_clusters)
     assert learned.weights.shape == (1, 3)
     assert learned.weights[0].argmax() == 0
@@ -421,7 +421,7 @@ def test_a_loaded_model_says_what_the_saved_one_says(name: str, tmp_path: Path):
     model.fit(*training)
     expected, posterior = model.predict_with_posterior(*new)
     model.save(tmp_path / "model")
-    again = SCDP.load(tmp_path / "model")
+    again = EntityResolver.load(tmp_path / "model")
     labels, drawn = again.predict_with_posterior(*new)
     np.testing.assert_array_equal(labels, expected)
     np.testing.assert_array_equal(drawn.draws, posterior.draws)
@@ -615,7 +615,7 @@ def test_damaged_folders_are_one_sentence(name: str, tmp_path: Path):
     kind, change, says = DAMAGES[name]
     folder = damaged(kind, tmp_path / "model", change)
     with pytest.raises(InputError, match=says) as caught:
-        SCDP.load(folder)
+        EntityResolver.load(folder)
     message = str(caught.value)
     assert message.startswith(f"{folder}: ")
     assert message.endswith("; fit the model again")
@@ -624,7 +624,7 @@ def test_damaged_folders_are_one_sentence(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("kind", ["vectors", "distances", "records"])
 def test_what_is_not_damaged_loads(kind: str, tmp_path: Path):
-    SCDP.load(damaged(kind, tmp_path / "model", lambda words, arrays: None))
+    EntityResolver.load(damaged(kind, tmp_path / "model", lambda words, arrays: None))
 
 
 def test_settings_of_another_model_are_refused(tmp_path: Path):
@@ -635,4 +635,4 @@ def test_settings_of_another_model_are_refused(tmp_path: Path):
     with pytest.raises(
         InputError, match="its settings are of 'scdp1', and it is 'flagship'; fit the model again"
     ):
-        SCDP.load(tmp_path / "model")
+        EntityResolver.load(tmp_path / "model")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from scdp import SCDP
+from scdp import EntityResolver
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators.inputs import Compared
@@ -26,7 +26,7 @@ def large():
         patch.setattr(wide, "MOST_TAUGHT", 600)
         patch.setattr(wide, "_not_too_dear", lambda rows, blockings: blockings)
         patch.setattr(wide, "MOST_CANDIDATES", 1_000)
-        yield SCDP("flagship", spec=spec, boosted=False, n_draws=24, random_state=0).fit(data, clusters)
+        yield EntityResolver(spec=spec, boosted=False, n_draws=24, random_state=0).fit(data, clusters)
 
 
 def test_of_many_records_whole_clusters_are_taught(monkeypatch):
@@ -61,7 +61,7 @@ def test_many_labelled_records_teach_a_sieve_alone(large):
 
 def test_a_model_with_a_sieve_alone_is_stored_and_explains(large, tmp_path):
     large.save(tmp_path / "model")
-    loaded = SCDP.load(tmp_path / "model")
+    loaded = EntityResolver.load(tmp_path / "model")
     assert loaded.fitted_.wide.restaurant is None
     data, _ = people(500, seed=2)
     np.testing.assert_array_equal(large.predict(data), loaded.predict(data))
@@ -73,7 +73,7 @@ def test_few_candidates_are_not_dropped_for_being_many_a_record(large, monkeypat
     monkeypatch.setattr("scdp.linkage.blocked.MOST_CANDIDATES_A_RECORD", 0)
     monkeypatch.setattr(wide, "MOST_CANDIDATES", 10**6)
     data, _ = people(300, seed=2)
-    rows = large.fitted_.rows.joined(data, None, False)
+    rows = large.fitted_.rows.append(data, None, False)
     chosen = large.fitted_.wide.blocked(rows)
     assert chosen.sieve is not None
     assert chosen.blocking == large.fitted_.wide.blockings[0]
@@ -91,7 +91,7 @@ def test_for_more_records_there_are_blockings_of_their_own(large, monkeypatch, t
     # A rule that is good enough for few records makes too many pairs of a million.
     assert learned.rungs[3].blockings != learned.blockings
     large.save(tmp_path / "model")
-    assert SCDP.load(tmp_path / "model").fitted_.wide.rungs == learned.rungs
+    assert EntityResolver.load(tmp_path / "model").fitted_.wide.rungs == learned.rungs
 
 
 @pytest.mark.parametrize(

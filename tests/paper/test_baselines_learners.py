@@ -13,7 +13,7 @@ from scdp.metrics import f_score
 from scdp.paper.baselines import Binary, ClusterSVM, GraphPartition, ModernBinary
 from scdp.paper.baselines.binary import class_weights
 from scdp.paper.baselines.linear_scores import Intervals, Sheet, score_pairs, sheets, sum_features
-from scdp.paper.baselines.pairs import PairTable, compared
+from scdp.paper.baselines.pairs import PairTable, compare_items
 from scdp.paper.baselines.structured import TRIED_C, most_violating
 from scdp.table.records import records_from
 from scdp.table.spec import Spec
@@ -152,7 +152,7 @@ def test_scores_and_sums_of_intervals_are_those_of_long_vectors():
 
 def test_chunks_are_whole_clusters_and_cover_all_items():
     labels = np.repeat(np.arange(30), 10)
-    items = compared(np.arange(300.0)[:, None], None, None, "test")
+    items = compare_items(np.arange(300.0)[:, None], None, None, "test")
     table = PairTable.of(items.layout, labels)
     found = sheets(table, labels, 100, np.random.default_rng(0))
     assert sum(sheet.size for sheet in found) == 300

@@ -11,12 +11,12 @@ from scdp.errors import InputError
 from scdp.metrics import f_score
 from scdp.paper.baselines import DPMixture, OracleKMeans, XingK
 from scdp.paper.baselines.xing_k import (
+    add_ridge,
     diagonal_objective,
     full_objective,
     learn_diagonal,
     learn_full,
     project_positive,
-    ridged,
 )
 
 
@@ -113,7 +113,7 @@ def program(seed, n_features):
 @pytest.mark.parametrize("balance", [0.0, 0.3, 5.0, 100.0])
 def test_the_diagonal_metric_is_what_a_general_solver_finds(balance):
     near, far = program(0, 4)
-    similar, squares = ridged((near**2).mean(axis=0), 0.1), far**2
+    similar, squares = add_ridge((near**2).mean(axis=0), 0.1), far**2
     ours = learn_diagonal(similar, squares, balance)
     solved = minimize(
         lambda a: diagonal_objective(a, similar, squares, balance),
@@ -129,7 +129,7 @@ def test_the_diagonal_metric_is_what_a_general_solver_finds(balance):
 @pytest.mark.parametrize("balance", [0.0, 0.3, 5.0, 100.0])
 def test_the_full_metric_is_what_a_general_solver_finds(balance):
     near, far = program(1, 3)
-    similar = ridged(near.T @ near / len(near), 0.1)
+    similar = add_ridge(near.T @ near / len(near), 0.1)
     ours = learn_full(similar, far, balance, n_steps=2000)
     lower = np.tril_indices(3)
 

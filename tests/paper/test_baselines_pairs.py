@@ -15,7 +15,7 @@ from scdp.paper.baselines.binary import golden_section
 from scdp.paper.baselines.linear_scores import correlation_clustering, merge_greedily, move_items
 from scdp.paper.baselines.linkage import best_threshold, cut, merge_trees, score_cuts
 from scdp.paper.baselines.oracle_k_means import implicit_k_means, squared_length, to_means
-from scdp.paper.baselines.pairs import PairTable, compared, pair_features, sample_pairs, within_groups
+from scdp.paper.baselines.pairs import PairTable, compare_items, pair_features, sample_pairs, within_groups
 from scdp.paper.baselines.surface import Steps
 from scdp.table.records import records_from
 
@@ -26,7 +26,7 @@ def test_vectors_and_distances_have_the_same_pairs_within_groups():
     X = np.random.default_rng(0).normal(size=(7, 3))
     X[2, 1] = np.nan
     square = as_distances(X)
-    both = [compared(items, GROUPS, None, "test") for items in (X, square)]
+    both = [compare_items(items, GROUPS, None, "test") for items in (X, square)]
     table = PairTable.of(both[0].layout, np.arange(7))
     left, right = table.left, table.right
     assert sorted(zip(left, right, strict=True)) == sorted(
@@ -38,10 +38,10 @@ def test_vectors_and_distances_have_the_same_pairs_within_groups():
 
 def test_pairs_of_some_items_keep_their_place_in_the_table():
     X = np.arange(7.0)[:, None] ** 2
-    items = compared(X, GROUPS, None, "test")
+    items = compare_items(X, GROUPS, None, "test")
     table, rows = PairTable.of(items.layout, np.zeros(7, dtype=int)), np.array([1, 2, 4, 5])
     layout, positions = table.within(rows)
-    part = compared(X[rows], GROUPS[rows], None, "test")
+    part = compare_items(X[rows], GROUPS[rows], None, "test")
     assert layout.n_pairs == part.layout.n_pairs == 2
     np.testing.assert_array_equal(pair_features(items)[positions], pair_features(part))
     kept = table.without(rows)
@@ -51,7 +51,7 @@ def test_pairs_of_some_items_keep_their_place_in_the_table():
 
 def test_records_without_a_spec_are_refused():
     with pytest.raises(InputError, match="spec"):
-        compared(records_from({"name": ["a", "b"]}), None, None, "Binary")
+        compare_items(records_from({"name": ["a", "b"]}), None, None, "Binary")
 
 
 def test_sampling_keeps_everything_that_is_few_and_is_seeded():
@@ -94,7 +94,7 @@ def test_too_few_clusters_are_refused():
 def test_the_score_of_every_cut_is_that_of_the_clusters(link):
     rng = np.random.default_rng(5)
     groups, labels = rng.integers(0, 3, 40), rng.integers(0, 6, 40)
-    items = compared(rng.normal(size=(40, 1)), groups, None, "test")
+    items = compare_items(rng.normal(size=(40, 1)), groups, None, "test")
     trees = merge_trees(items.layout, pair_features(items)[:, 0], link)
     scores = score_cuts(items.layout, trees, labels)
     gold = within_groups(items.layout, labels)
@@ -105,7 +105,7 @@ def test_the_score_of_every_cut_is_that_of_the_clusters(link):
 
 def test_the_threshold_is_in_the_middle_of_what_separates():
     X, y = blobs(0, 10)
-    items = compared(X, None, None, "test")
+    items = compare_items(X, None, None, "test")
     length = np.sqrt((pair_features(items) ** 2).sum(axis=1))
     scores = score_cuts(items.layout, merge_trees(items.layout, length, "average"), y)
     threshold, best = best_threshold([scores, scores])

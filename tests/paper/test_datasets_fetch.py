@@ -181,7 +181,7 @@ def one_set(server, monkeypatch, tmp_path):
     monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SCDP_OFFLINE", raising=False)
     file = sources.File("raw/file.bin", len(CONTENT), DIGEST, f"{server}/good")
-    source = replace(sources.source_named("febrl3"), name="small", files=(file,))
+    source = replace(sources.find_source("febrl3"), name="small", files=(file,))
     monkeypatch.setattr(sources, "_SOURCES", (source,))
     return source
 
@@ -225,20 +225,20 @@ def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
 
 
 def test_every_source_is_pinned_and_speaks_https():
-    for source in map(sources.source_named, sources.NAMES):
+    for source in map(sources.find_source, sources.NAMES):
         assert source.files
         for file in source.files:
             assert len(file.sha256) == 64
             assert file.size > 0
             assert file.url is None or file.url.startswith("https://")
     with pytest.raises(InputError, match="no data set 'nothing'"):
-        sources.source_named("nothing")
+        sources.find_source("nothing")
 
 
 def test_files_on_this_machine_are_the_published_ones(data_or_skip, monkeypatch):
     monkeypatch.setenv("SCDP_OFFLINE", "1")
     for name in sources.NAMES:
-        source = sources.source_named(name)
+        source = sources.find_source(name)
         for file in source.files:
             with data_or_skip():
                 place = files.require(name, file.path)

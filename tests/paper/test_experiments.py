@@ -8,9 +8,9 @@ from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
 from scdp.paper.experiments import chapters, paper
 from scdp.paper.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
-from scdp.paper.experiments.protocol import Effort, Outcome, Watch, joined
-from scdp.paper.experiments.results import Parts, rows_of, score_draws, scored, write_atomically
-from scdp.paper.experiments.run import one_thread_a_library, planned
+from scdp.paper.experiments.protocol import Effort, Outcome, Watch, join_parts
+from scdp.paper.experiments.results import Parts, rows_of, score_draws, score_part, write_atomically
+from scdp.paper.experiments.run import one_thread_a_library, plan_jobs
 from scdp.paper.experiments.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
 from scdp.paper.experiments.tasks import TASKS, Problem, chosen_tasks
 from scdp.table.records import records_from
@@ -71,8 +71,8 @@ def test_published_rows_that_contradict_their_own_table():
 
 
 def test_published_row_of_a_variant_is_that_of_its_task():
-    assert paper.published("references-kearns", "scdp1") == paper.published("references", "scdp1")
-    assert paper.published("digits", "namematch") is None
+    assert paper.find_published("references-kearns", "scdp1") == paper.find_published("references", "scdp1")
+    assert paper.find_published("digits", "namematch") is None
 
 
 def test_every_published_system_has_a_known_name():
@@ -107,11 +107,11 @@ def test_tasks_are_chosen_and_variants_left_out_of_quick_runs():
 
 
 def test_systems_that_apply_to_no_task_are_refused():
-    assert {job.system.name for job in planned(["digits"], list(SYSTEMS.values()), 1)}.isdisjoint(
+    assert {job.system.name for job in plan_jobs(["digits"], list(SYSTEMS.values()), 1)}.isdisjoint(
         {"samehead"}
     )
     with pytest.raises(InputError, match="samehead applies to digits"):
-        planned(["digits"], [SYSTEMS["samehead"]], 1)
+        plan_jobs(["digits"], [SYSTEMS["samehead"]], 1)
 
 
 # Section 2 of the model: what must be there by the paper's names.
@@ -121,7 +121,7 @@ EVERYWHERE = {"coarse", "fine", "kmeans", "cdp", "binary", "xingk", "scdp1", "sc
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_system_of_the_model_is_planned_for_every_task(quick):
     own = {"identity": {"namematch"}, "coreference": {"samehead"}}
-    jobs = planned(chosen_tasks("all", quick), chosen_systems(None), 1)
+    jobs = plan_jobs(chosen_tasks("all", quick), chosen_systems(None), 1)
     for task in ("digits", "identity", "coreference", "references"):
         planned_systems = {job.system.name for job in jobs if job.task == task}
         assert planned_systems >= EVERYWHERE | own.get(task, set()) | {"flagship"}
@@ -176,7 +176,7 @@ def tiny_text_problem(task):
 )
 def test_every_system_runs_on_the_columns_of_every_text_task(task, name):
     problem = tiny_text_problem(task)
-    found = scored(SYSTEMS[name].run(problem, Effort(2, 6, 0, quick=True)), problem)
+    found = score_part(SYSTEMS[name].run(problem, Effort(2, 6, 0, quick=True)), problem)
     assert found["items"] == len(problem.task.test)
     assert (found["draws"] is not None) == SYSTEMS[name].samples
 
@@ -302,7 +302,7 @@ def test_only_test_items_are_scored():
         Labelled(rows, np.array([7, 7, 8]), np.arange(3)),
         "made up",
     )
-    found = scored(Outcome(np.array([0, 0, 1])), Problem("digits", task, None))
+    found = score_part(Outcome(np.array([0, 0, 1])), Problem("digits", task, None))
     assert found["metrics"]["f"] == 1.0
     assert found["items"] == 3
     assert found["gold_clusters"] == 2
@@ -314,7 +314,7 @@ def test_joining_puts_training_items_first():
             records_from({"name": names}, "made up"), np.array(names), np.array(names), np.array(groups)
         )
 
-    both = joined(items(["a", "b"], [0, 1]), items(["c"], [2]))
+    both = join_parts(items(["a", "b"], [0, 1]), items(["c"], [2]))
     assert list(both.data["name"]) == ["a", "b", "c"]
     assert list(both.groups) == [0, 1, 2]
 

@@ -56,7 +56,7 @@ def test_without_discount_it_is_the_dirichlet_process():
 
 def test_resampling_has_the_mean_of_drawing_without_replacement():
     sizes, n = np.array([40, 7, 2, 1]), np.array([1, 5, 20, 50])
-    curve = curves.resampled(sizes, n, np.random.default_rng(0), n_orders=4000)
+    curve = curves.resample_curve(sizes, n, np.random.default_rng(0), n_orders=4000)
     exact = [sum(1 - comb(50 - size, each) / comb(50, each) for size in sizes) for each in n]
     # Five standard errors: one false alarm in a million runs, whatever the seed.
     assert np.all(np.abs(curve.mean - exact) <= 5 * curve.deviation / np.sqrt(4000) + 1e-9)

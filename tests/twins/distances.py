@@ -65,7 +65,7 @@ def log_predictive(
 def cluster_log_marginal(
     items: DistanceItems, members: Index, precision: Floats, mean_variance: float
 ) -> float:
-    """MODEL section 7: sum w d2(m, o) - [(sum w)(sum w d2(m, o)) - 1/2 sum w w' d2(m, m')] / A."""
+    """The quadratic form of a cluster: sum w d2(m, o) - [(sum w)(sum w d2(m, o)) - 1/2 sum w w' d2(m, m')] / A."""
     seen = items.observed[members]
     weight = seen * precision
     total = 1 / mean_variance + weight.sum(axis=0)

@@ -102,13 +102,13 @@ class Checkpoints(Protocol):
         """The state to go on from and the sweeps it has behind it; `rng` and `traces` are made to fit."""
         ...
 
-    def reached(
+    def note_sweep(
         self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
     ) -> None:
         """A sweep has ended: keep it if it is time to."""
         ...
 
-    def ended(
+    def note_end(
         self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
     ) -> None:
         """The chain stops here, done or interrupted: keep it."""
@@ -123,10 +123,10 @@ class NoCheckpoints:
     def resume(self, chain: int, start: State, *_: Any) -> tuple[State, int]:
         return start, 0
 
-    def reached(self, *_: Any) -> None:
+    def note_sweep(self, *_: Any) -> None:
         pass
 
-    def ended(self, *_: Any) -> None:
+    def note_end(self, *_: Any) -> None:
         pass
 
 
@@ -196,14 +196,14 @@ class ChainCheckpoints:
         self._kept[chain], self._last[chain] = sweeps, time.monotonic()
         return state, sweeps
 
-    def reached(
+    def note_sweep(
         self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
     ) -> None:
         wait = max(self._seconds, self._cost[chain] / SHARE)
         if time.monotonic() - self._last[chain] >= wait:
-            self.ended(chain, sweeps, state, rng, traces)
+            self.note_end(chain, sweeps, state, rng, traces)
 
-    def ended(
+    def note_end(
         self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
     ) -> None:
         if sweeps == self._kept[chain]:
@@ -224,7 +224,7 @@ class ChainCheckpoints:
 
     def _check_owner(self) -> None:
         """Refuse the folder of another run, unless that one is done; then its files are of no more use."""
-        self._found = surveyed(self._folder)
+        self._found = survey(self._folder)
         others = [about for about in self._found.values() if about and _differs(about, self._run)]
         if not others:
             return
@@ -284,7 +284,7 @@ class ChainCheckpoints:
             if about["chain"] != chain or not 0 < sweeps <= self._n_sweeps:
                 raise Damaged("it is of another chain")
             state = _state(about, arrays, start, self._n_slots)
-            self._recorder.restore(chain, _named(arrays, DRAWS))
+            self._recorder.restore(chain, _add_prefix(arrays, DRAWS))
             n_draws = len(arrays[DRAWS + "starts"])
             for name, values in traces.items():
                 values[chain, :n_draws] = arrays[TRACE + name]
@@ -294,7 +294,7 @@ class ChainCheckpoints:
         return state, sweeps
 
 
-def surveyed(folder: Path) -> dict[Path, Words | None]:
+def survey(folder: Path) -> dict[Path, Words | None]:
     """What the checkpoints of a folder say of themselves, None where damaged; another version is refused by name."""
     found: dict[Path, Words | None] = {}
     for path in sorted(folder.glob("chain*.npz")):
@@ -348,13 +348,13 @@ def _is_done(abouts: list[Words]) -> bool:
     return len(done) == abouts[0]["chains"]
 
 
-def _named(arrays: Arrays, prefix: str) -> Arrays:
+def _add_prefix(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def _state(about: Words, arrays: Arrays, start: State, n_slots: int) -> State:
     """The stored state; kernels do not check places, so those are checked here."""
-    stored = _named(arrays, STATE)
+    stored = _add_prefix(arrays, STATE)
     fields: dict[str, Any] = {
         name: stored[name] if np.ndim(value) else float(about["state"][name])
         for name, value in start._asdict().items()

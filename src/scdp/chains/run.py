@@ -46,7 +46,7 @@ def check_numbers(state: State, *more: float) -> None:
         raise FloatingPointError("the log joint is no number")
 
 
-def broken_down(
+def describe_breakdown(
     reason: FloatingPointError,
     chain: int,
     sweep: int,
@@ -168,7 +168,7 @@ def run_chain(
             check_numbers(state, traces["log_joint"][at] if kept else 0.0)
         except FloatingPointError as error:
             place = checkpoints.folder
-            raise broken_down(error, chain, number + 1, before, generator, place) from error
+            raise describe_breakdown(error, chain, number + 1, before, generator, place) from error
         if kept:
             recorder.record(chain, draw - 1, state.cluster)
             if plan.conditioning:
@@ -177,8 +177,8 @@ def run_chain(
                 traces["negative_norms"][at] = info.negative_norms
         done = number + 1
         progress.advance(chain, done)
-        checkpoints.reached(chain, done, state, rng, traces)
-    checkpoints.ended(chain, done, state, rng, traces)
+        checkpoints.note_sweep(chain, done, state, rng, traces)
+    checkpoints.note_end(chain, done, state, rng, traces)
     return state
 
 

@@ -13,7 +13,7 @@ from scdp.cli.terminal import sentence, tell
 from scdp.errors import InputError
 
 PARTS = ("fit", "predict")
-# Of many records, the flagship keeps the components that are done.
+# Of many records, the resolver keeps the components that are done.
 SHARDS = "shards"
 
 

@@ -16,7 +16,7 @@ from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
-    from scdp.estimators import SCDP
+    from scdp.estimators.base import Estimator
     from scdp.estimators.result import ClusterResult
     from scdp.linkage.shards import Engine
     from scdp.table.records import Records
@@ -109,24 +109,29 @@ def cluster(
     samples = not fitted.fitted_.independent_draws
     with checkpoint_folder(checkpoint, out, resume, samples) as kept:
         where = _engine(engine, workers, kept / SHARDS)
-        fitted.set_params(checkpoint=kept, checkpoint_seconds=seconds, engine=where)
+        if samples:
+            fitted.keep_checkpoints(kept, seconds)
+        else:
+            fitted.set_params(engine=where)
         result = _cluster(fitted, table, given, seed, quiet)
         _write(result, outputs)
     if not quiet:
         tell(_summary(result, outputs))
 
 
-def open_model(folder: Path, quiet: bool) -> SCDP:
+def open_model(folder: Path, quiet: bool) -> Estimator:
     """A stored model of records, set to work on all cores."""
-    from scdp.estimators import SCDP
+    from scdp.estimators.model_folder import load_model
 
-    model = SCDP.load(folder)
+    model = load_model(folder)
     if model.spec is None:
-        raise InputError(f"{folder}: a model of arrays, not of records; use it from Python: SCDP.load")
+        raise InputError(
+            f"{folder}: a model of arrays, not of records; use it from Python: {type(model).__name__}.load"
+        )
     return model.set_params(n_jobs=-1, verbose=shows_bars(quiet))
 
 
-def require_columns(records: Records, model: SCDP) -> None:
+def require_columns(records: Records, model: Estimator) -> None:
     """Refuse records that lack a column that the model compares or names records by."""
     spec = model.spec
     assert spec is not None
@@ -182,7 +187,7 @@ def _check_draws_folder(folder: Path) -> None:
         raise InputError(f"{folder}: there is no folder {folder.absolute().parent}; make it first")
 
 
-def _joined(records: Records, more: Records, model: SCDP) -> Records:
+def _joined(records: Records, more: Records, model: Estimator) -> Records:
     """The rows of known records, then the others; only the columns that the model reads."""
     import numpy as np
 
@@ -205,7 +210,7 @@ def _joined(records: Records, more: Records, model: SCDP) -> Records:
     return Records(columns, f"{more.source} and {records.source}", numbers)
 
 
-def _known_clusters(clusters: Records, model: SCDP) -> dict[str, str]:
+def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
     from scdp.table.records import complete_column, unique_ids
 
     assert model.spec is not None
@@ -225,7 +230,7 @@ def _known_clusters(clusters: Records, model: SCDP) -> dict[str, str]:
 
 
 def _cluster(
-    model: SCDP, records: Records, known: dict[str, str] | None, seed: int | None, quiet: bool
+    model: Estimator, records: Records, known: dict[str, str] | None, seed: int | None, quiet: bool
 ) -> ClusterResult:
     from scdp.estimators.clustering import cluster_records
 

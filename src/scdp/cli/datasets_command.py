@@ -9,7 +9,7 @@ import click
 
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper.datasets import files
-from scdp.paper.datasets.sources import NAMES, File, Source, source_named
+from scdp.paper.datasets.sources import NAMES, File, Source, find_source
 
 _HEADER = ("name", "records", "clusters", "licence", "where")
 _NUMERIC = ("records", "clusters")
@@ -23,7 +23,7 @@ def datasets() -> None:
 @datasets.command("list")
 def list_sets() -> None:
     """Show every data set, its size and licence, and the folder it was found in."""
-    rows = [_row(source_named(name)) for name in NAMES]
+    rows = [_row(find_source(name)) for name in NAMES]
     click.echo("\n".join(aligned([_HEADER, *rows])))
 
 
@@ -32,7 +32,7 @@ def list_sets() -> None:
 @click.option("--check", is_flag=True, help="Compare each file with its published SHA-256.")
 def path(name: str, check: bool) -> None:
     """Show where the files of the data set NAME lie."""
-    source = source_named(name)
+    source = find_source(name)
     wrong = [file.path for file in source.files if not _show(source, file, check)]
     if wrong:
         raise DataNotFoundError(
@@ -44,7 +44,7 @@ def path(name: str, check: bool) -> None:
 @click.argument("name", metavar="NAME|all")
 def fetch(name: str) -> None:
     """Fetch the missing files of the data set NAME, or of all of them, into the cache."""
-    sources = [source_named(each) for each in (NAMES if name == "all" else [name])]
+    sources = [find_source(each) for each in (NAMES if name == "all" else [name])]
     failures = [reason for source in sources for file in source.files if (reason := _fetch(source, file))]
     if len(failures) == 1:
         raise DataNotFoundError(failures[0])

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scdp.datasets import Labelled
-    from scdp.estimators import SCDP
     from scdp.posterior import Posterior
     from scdp.report import RecordPair, ReportPage, SystemRow
+    from scdp.resolver import EntityResolver
     from scdp.table.records import Records
     from scdp.table.spec import Spec
 
@@ -59,7 +59,7 @@ def demo(folder: Path) -> None:
     compile_kernels(train, test)
     _say(f"learning from {len(train)} citations, then grouping {len(test)} others")
     clusters, probabilities, posterior, seconds = run_model(train, test)
-    systems = [score("flagship", "learns from shown papers", clusters, test, seconds)]
+    systems = [score("resolver", "learns from shown papers", clusters, test, seconds)]
     _say("running the opponents")
     systems += score_opponents(train, test)
     page = make_page(systems, posterior, clusters, probabilities, test)
@@ -126,14 +126,14 @@ def run_model(train: Labelled, test: Labelled) -> tuple[Integers, Floats, Poster
     return by_size(fitted.labels_[new]), probabilities[new], fitted.posterior_, seconds
 
 
-def fit_model(train: Labelled, test: Labelled, verbose: int) -> SCDP:
+def fit_model(train: Labelled, test: Labelled, verbose: int) -> EntityResolver:
     """The shown part with its clusters and the new part without, fitted together."""
     import numpy as np
 
-    from scdp.estimators import SCDP
+    from scdp.resolver import EntityResolver
 
-    estimator = SCDP(
-        "flagship", spec=plain_spec(), n_draws=N_DRAWS, n_jobs=-1, random_state=SEED, verbose=verbose
+    estimator = EntityResolver(
+        spec=plain_spec(), n_draws=N_DRAWS, n_jobs=-1, random_state=SEED, verbose=verbose
     )
     known = np.concatenate([train.clusters, np.full(len(test), -1)])
     shown, new = records_of(train), records_of(test)

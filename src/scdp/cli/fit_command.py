@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from scdp.estimators import SCDP
+    from scdp.estimators.base import Estimator
     from scdp.table.records import Records
     from scdp.table.spec import Spec
 
+DEFAULT_MODEL = "resolver"
 ENTITY_COLUMNS = CLUSTER_COLUMNS[::-1]
 EXAMPLES = """\b
 Examples:
@@ -48,7 +49,7 @@ Examples:
 @click.option("--entity", metavar="COLUMN", help=f"Known clusters.  [default: {', '.join(ENTITY_COLUMNS)}]")
 @click.option("--id", "id_column", metavar="COLUMN", help=f"Ids.  [default: {', '.join(ID_COLUMNS)}]")
 @click.option("--groups", metavar="COLUMN", help="Documents: records of two are never together.")
-@click.option("--model", "model_name", metavar="NAME", help="flagship, scdp1, scdp2, scdp3 or cdp.")
+@click.option("--model", "model_name", metavar="NAME", help="resolver, scdp1, scdp2, scdp3 or cdp.")
 @click.option("--chains", type=click.IntRange(min=1), metavar="N", help="Chains of the sampler.")
 @click.option("--sweeps", type=click.IntRange(min=2), metavar="N", help="Sweeps of each chain.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
@@ -79,7 +80,7 @@ def fit(
 
     RECORDS is a CSV, TSV, JSON lines or Parquet file. Records whose entity is empty are of unknown cluster.
     Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
-    of a model of the paper that --resume continues; the flagship, which takes minutes, starts again.
+    of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
     """
     from scdp.io.atomic import check_target, write_text
     from scdp.table.records import read_records
@@ -90,7 +91,7 @@ def fit(
     if proposal is not None:
         check_target(proposal)
     if folder is not None:
-        from scdp.estimators import DEFAULT_MODEL
+        from scdp.chains_model import SCDP
         from scdp.estimators.model_folder import check_model_target
 
         check_model_target(folder, force)
@@ -102,16 +103,17 @@ def fit(
     if folder is not None:
         table, known = labelled_rows(table, spec, sample, seed)
         model = estimator(spec, model_name, chains, sweeps, seed, quiet)
-        samples = model.model != DEFAULT_MODEL
+        samples = isinstance(model, SCDP)
         if resume and not samples:
             say(f"{model.model} keeps no checkpoint: it starts again, and ends the same by its seed", quiet)
         with checkpoint_folder(checkpoint, folder, resume, samples) as kept:
-            model.set_params(checkpoint=kept, checkpoint_seconds=seconds)
+            if isinstance(model, SCDP):
+                model.keep_checkpoints(kept, seconds)
             _fit(model, table, known, folder, force, quiet)
 
 
 def _fit(
-    model: SCDP, table: Records, known: NDArray[np.int64], folder: Path, force: bool, quiet: bool
+    model: Estimator, table: Records, known: NDArray[np.int64], folder: Path, force: bool, quiet: bool
 ) -> None:
     from scdp.table.spec_words import commented_toml
 
@@ -202,20 +204,24 @@ def _check_enough(records: Records, entity: str, known: NDArray[np.int64]) -> No
 
 def estimator(
     spec: Spec, model_name: str | None, chains: int | None, sweeps: int | None, seed: int, quiet: bool
-) -> SCDP:
+) -> Estimator:
     """The estimator that the options describe; what is not given is as in Python."""
-    from scdp.estimators import DEFAULT_MODEL, SCDP
+    from scdp.estimators.model_folder import HOMES, estimator_class
 
-    given: dict[str, Any] = {"n_chains": chains, "n_sweeps": sweeps}
-    model = SCDP(
-        model_name or DEFAULT_MODEL,
+    name = model_name or DEFAULT_MODEL
+    if name not in HOMES:
+        raise InputError(f"--model must be one of {', '.join(HOMES)}, not {name!r}")
+    kind = estimator_class(name, "--model")
+    given: dict[str, Any] = {"model": name, "n_chains": chains, "n_sweeps": sweeps}
+    accepted = kind().get_params(deep=False)
+    model = kind(
         spec=spec,
         random_state=seed,
         n_jobs=-1,
         verbose=shows_bars(quiet),
-        **{name: value for name, value in given.items() if value is not None},
+        **{key: value for key, value in given.items() if value is not None and key in accepted},
     )
-    model._check_parameters()
+    model.check_parameters()
     return model
 
 

@@ -1,7 +1,1 @@
-"""The scikit-learn estimator."""
-
-from __future__ import annotations
-
-from scdp.estimators.scdp import DEFAULT_MODEL, SCDP
-
-__all__ = ["DEFAULT_MODEL", "SCDP"]
+"""What both estimators share: what they accept, check, keep, explain and store."""

@@ -17,6 +17,7 @@ from scdp.errors import InputError
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows
 from scdp.estimators.result import Learned
+from scdp.posterior import Posterior
 from scdp.table.records import records_from
 from scdp.table.spec_files import read_spec_text
 
@@ -172,10 +173,10 @@ def rows_from_parts(
         return Precomputed(square, Distances.from_square(square, groups=documents).rescaled(scales))
     if kind != "records":
         raise InputError(f"'rows' is {json.dumps(kind)}, and it should be points, distances or records")
-    return _compared(words, scales, documents, width)
+    return _read_compared(words, scales, documents, width)
 
 
-def _compared(
+def _read_compared(
     words: Mapping[str, Any], scales: Floats, documents: NDArray[Any] | None, width: int
 ) -> Compared:
     spec = read_spec_text(part(words, "spec"), "spec.toml")
@@ -207,3 +208,40 @@ def _state(
         if not (isinstance(fields[name], int | float) and fields[name] > 0):
             raise InputError(f"{prefix + name!r} is {fields[name]!r}, and it should be a number above 0")
     return State(**{name: value for name, value in fields.items() if name in State._fields})
+
+
+def describe_degeneracy(posterior: Posterior, n_features: int) -> str | None:
+    """What went wrong in a run of scdp3 whose target is no proper density, in words; None where nothing did."""
+    traces = posterior.traces
+    if "improper_means" not in traces:
+        return None
+    coordinates = float((traces["n_clusters"] * n_features).mean())
+    share = float(traces["improper_means"].mean()) / max(coordinates, 1.0)
+    if share > 0:
+        return (
+            f"The target of this model is not a proper distribution here: {share:.1%} of the coordinates of cluster "
+            "means had no spread to be drawn from (negative precision) and stayed as they were; do not trust the "
+            "posterior, and use conditioning='mean' or 'normalized'."
+        )
+    if len(posterior.hidden) and traces["opened_clusters"].sum() == 0:
+        return (
+            "Not one new cluster was opened in any kept sweep: the clusters are those of the starts. "
+            "Use conditioning='mean', or a smaller rate."
+        )
+    return None
+
+
+def continue_from(end: State, start: State) -> State:
+    """A start for old and new rows together that goes on with the types an earlier chain had learned."""
+    n_new = len(start.type) - len(end.type)
+    most_common = int(np.bincount(end.type).argmax())
+    return start._replace(
+        type=np.concatenate([end.type, np.full(n_new, most_common, dtype=np.int64)]),
+        precision=end.precision,
+        cluster_concentration=end.cluster_concentration,
+        type_concentration=end.type_concentration,
+        mean_variance=end.mean_variance,
+        shape=end.shape,
+        rate=end.rate,
+        separation_rate=end.separation_rate,
+    )

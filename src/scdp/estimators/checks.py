@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,20 +12,21 @@ from sklearn.utils.validation import validate_data
 from scdp._typing import Integers
 from scdp.errors import InputError
 from scdp.estimators.inputs import UNKNOWN, check_square_shape, compared_columns
-from scdp.estimators.path import one_of
 from scdp.table.records import Records, complete_column, records_from
 from scdp.table.spec import Spec
 
 if TYPE_CHECKING:
-    from scdp.estimators.scdp import SCDP
+    from scdp.estimators.base import Estimator
 
 
-def check_rows(model: SCDP, X: Any, *, reset: bool) -> Any:
+def check_rows(model: Estimator, X: Any, *, reset: bool) -> Any:
     """Vectors as scikit-learn wants them; records and distances by their own rules. `reset` is for `fit`."""
     one_of("metric", model.metric, ("euclidean", "precomputed"))
     if isinstance(X, Records) or model.spec is not None:
         if model.spec is None:
-            raise InputError("records need a spec that says how to compare them: SCDP(spec=Spec(...))")
+            raise InputError(
+                f"records need a spec that says how to compare them: {type(model).__name__}(spec=Spec(...))"
+            )
         return X if isinstance(X, Records) else records_from(X)
     if model.metric == "euclidean":
         return validate_data(model, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
@@ -49,7 +51,7 @@ def check_known(y: ArrayLike | None, n: int, name: str = "y") -> Integers:
     return whole
 
 
-def check_documents(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> NDArray[Any] | None:
+def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> NDArray[Any] | None:
     """The document of each row, from `groups` or else from the column that the spec names."""
     if groups is None and spec is not None and spec.group is not None and isinstance(X, Records):
         groups = complete_column(X, spec.group)
@@ -63,7 +65,7 @@ def check_documents(groups: ArrayLike | None, X: Any, spec: Spec | None = None) 
     return documents.astype(str) if documents.dtype.kind == "O" else documents
 
 
-def joined_documents(kept: NDArray[Any] | None, new: NDArray[Any] | None) -> NDArray[Any] | None:
+def join_groups(kept: NDArray[Any] | None, new: NDArray[Any] | None) -> NDArray[Any] | None:
     """The documents of rows of `fit` followed by those of new ones."""
     if kept is None and new is None:
         return None
@@ -72,7 +74,7 @@ def joined_documents(kept: NDArray[Any] | None, new: NDArray[Any] | None) -> NDA
     return np.concatenate([kept, new])
 
 
-def check_within_documents(known: Integers, documents: NDArray[Any] | None) -> None:
+def check_within_groups(known: Integers, documents: NDArray[Any] | None) -> None:
     """Refuse a known cluster that has rows in two documents."""
     if documents is None:
         return
@@ -118,3 +120,24 @@ def take_rows(new: Any, rows: NDArray[np.intp]) -> Any:
     if isinstance(new, Records):
         return new.take(rows)
     return new[rows] if new.ndim == 2 else new[np.ix_(rows, rows)]
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Refuse a setting that is not among the allowed ones."""
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def at_least_one(model: Any, *names: str) -> None:
+    """Refuse counts below 1, and fractions."""
+    for name in names:
+        if getattr(model, name) < 1 or not isinstance(getattr(model, name), Integral):
+            raise InputError(f"{name} must be at least 1, not {getattr(model, name)}")
+
+
+def above_zero_or_learn(name: str, value: float | str) -> None:
+    """Refuse what is neither a number above 0 nor "learn"."""
+    if isinstance(value, str):
+        one_of(name, value, ("learn",))
+    elif not value > 0:
+        raise InputError(f"{name} must be above 0 or 'learn', not {value}")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
+from scdp.estimators.base import Estimator
 from scdp.estimators.result import ClusterResult, UncertainPair
-from scdp.estimators.scdp import SCDP
 from scdp.posterior import Posterior
 from scdp.table.records import Records, records_from, unique_ids
 
@@ -28,7 +28,7 @@ PREFIX = "c-"
 
 
 def cluster_records(
-    model: SCDP,
+    model: Estimator,
     records: Records | Any,
     known: Mapping[str, str] | None = None,
     *,
@@ -42,7 +42,7 @@ def cluster_records(
     records = records_from(records)
     id_column = None if model.spec is None else model.spec.id
     ids = ids_of(records, id_column)
-    given, names = _numbered(ids, known or {})
+    given, names = _number_clusters(ids, known or {})
     # Sorted by id, so that nothing depends on the order of the rows.
     order = np.argsort(ids, kind="stable")
     labels, posterior = model.predict_with_posterior(
@@ -75,7 +75,7 @@ def ids_of(records: Records, column: str | None) -> NDArray[Any]:
     return unique_ids(records, column)
 
 
-def _numbered(ids: NDArray[Any], known: Mapping[str, str]) -> tuple[Integers, list[str]]:
+def _number_clusters(ids: NDArray[Any], known: Mapping[str, str]) -> tuple[Integers, list[str]]:
     """The number of each record's given cluster (-1 = none), and the names by number."""
     if not known:
         return np.full(len(ids), -1, dtype=np.int64), []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import ChainsFit
-from scdp.estimators.checks import joined_documents
+from scdp.estimators.checks import join_groups
 from scdp.estimators.fitted import Contributing, Fitted
 from scdp.estimators.inputs import Pair, spec_of
 from scdp.table.spec_words import in_words
@@ -150,7 +150,7 @@ def check_pair(i: int, j: int, n: int, documents: NDArray[Any] | None, names: tu
 def pair_among(fitted: Fitted, new: Any, documents: NDArray[Any] | None, i: int, j: int) -> Pair:
     """Rows i and j of new rows as the model sees them, among the rows that were kept and the other new ones."""
     n_kept = len(fitted.rows)
-    rows = fitted.rows.joined(new, joined_documents(fitted.documents, documents), False)
+    rows = fitted.rows.append(new, join_groups(fitted.documents, documents), False)
     return rows.pair(n_kept + i, n_kept + j)
 
 
@@ -160,7 +160,7 @@ def titles(fitted: Fitted) -> tuple[str, ...]:
     return fitted.features if spec is None else tuple(in_words(field) for field in spec.fields)
 
 
-def explained(
+def explain_pair(
     fitted: Fitted, pair: Pair, titles: Sequence[str], names: tuple[str, str], probability: float
 ) -> Explanation:
     """The explanation of a pair by what a model has learned."""

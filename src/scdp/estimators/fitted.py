@@ -6,7 +6,6 @@ A model that needs its training rows at prediction and one that needs only a few
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -66,24 +65,6 @@ class Contributing(Protocol):
     def contributions(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log-odds for being together by feature, of distances in the units given (NaN = missing)."""
         ...
-
-
-# By model, the class that is stored in its folder; imported when it is asked for.
-HOMES = {
-    **dict.fromkeys(("cdp", "scdp1", "scdp2", "scdp3"), ("scdp.estimators.chains_fit", "ChainsFit")),
-    "flagship": ("scdp.linkage.learned_fit", "LearnedFit"),
-}
-
-
-def fitted_class(model: str, source: str) -> type[Fitted]:
-    """The class of what the named model keeps."""
-    if model not in HOMES:
-        raise InputError(
-            f"{source}: the model {model!r} is not known to this version of scdp; it knows: {', '.join(HOMES)}"
-        )
-    module, name = HOMES[model]
-    found: type[Fitted] = getattr(import_module(module), name)
-    return found
 
 
 def part(parts: Mapping[str, Any], name: str) -> Any:

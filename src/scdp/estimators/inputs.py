@@ -50,13 +50,13 @@ class Rows(Protocol):
 
     def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout: ...
 
-    def joined(
+    def append(
         self, new: Any, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
     ) -> Rows: ...
 
     def pair(self, i: int, j: int) -> Pair: ...
 
-    def none(self) -> Rows:
+    def take_none(self) -> Rows:
         """No row, but all that new rows need."""
         ...
 
@@ -95,12 +95,12 @@ class Points:
     def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
         return lay_out_vectors((self.values - self.mean) / self.scale, known, documents, share_clusters=share)
 
-    def joined(
+    def append(
         self, new: Floats, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
     ) -> Points:
         return replace(self, values=np.vstack([self.values, new]))
 
-    def none(self) -> Points:
+    def take_none(self) -> Points:
         return replace(self, values=self.values[:0])
 
     @property
@@ -156,7 +156,7 @@ class Compared:
     def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
         return lay_out_distances(self.distances, known, documents, share_clusters=share)
 
-    def joined(
+    def append(
         self, new: Records, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
     ) -> Compared:
         columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
@@ -170,7 +170,7 @@ class Compared:
         scaled = replace(distances, scales=self.scales)
         return Compared(together, self.spec, self.scales, documents, scaled, self.blocked)
 
-    def none(self) -> Compared:
+    def take_none(self) -> Compared:
         nobody = self.records.take(np.zeros(0, dtype=np.int64))
         documents = None if self.documents is None else self.documents[:0]
         return Compared(nobody, self.spec, self.scales, documents, blocked=self.blocked)
@@ -232,7 +232,7 @@ class Precomputed:
         groups = self.distances.groups if documents is None else documents
         return lay_out_distances(self.distances, known, groups, share_clusters=share)
 
-    def joined(
+    def append(
         self, new: ArrayLike, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
     ) -> Precomputed:
         if share:
@@ -253,7 +253,7 @@ class Precomputed:
             square, Distances.from_square(square, groups=groups).rescaled(self.distances.scales)
         )
 
-    def none(self) -> Precomputed:
+    def take_none(self) -> Precomputed:
         square = self.square[:0, :0]
         return Precomputed(square, Distances.from_square(square).rescaled(self.distances.scales))
 

@@ -12,22 +12,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp import __version__
 from scdp.errors import InputError
-from scdp.estimators.fitted import Words, fitted_class, part
+from scdp.estimators.fitted import Words, part
 from scdp.io.atomic import sync
 from scdp.io.leftovers import leftovers_of, part_of, remove, remove_leftovers
 from scdp.io.untrusted import parse_json, read_arrays, read_bytes
 from scdp.posterior import Posterior
 
 if TYPE_CHECKING:
-    from scdp.estimators.scdp import SCDP
+    from scdp.estimators.base import Estimator
 
 FORMAT = "scdp-model"
 VERSION = (1, 0)
@@ -42,8 +43,8 @@ FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR)
 LARGEST_WORDS = 64 << 20
 # The ending of a model's folder while another takes its place.
 OLD = ".old"
-# Where a run keeps its checkpoints is of this machine, and no part of the model: nobody's file says where to write.
-LEFT_OUT = ("spec", "checkpoint", "checkpoint_seconds", "engine")
+# Where a run computes is of this machine, and no part of the model; a spec has a file of its own.
+LEFT_OUT = ("spec", "engine")
 
 
 def check_model_target(folder: Path, force: bool = False) -> Path:
@@ -62,7 +63,7 @@ def check_model_target(folder: Path, force: bool = False) -> Path:
     return folder
 
 
-def save(model: SCDP, folder: str | os.PathLike[str], force: bool, spec_text: str | None) -> None:
+def save(model: Estimator, folder: str | os.PathLike[str], force: bool, spec_text: str | None) -> None:
     """Write beside the target, then rename. Foreign files are kept, and only by `force` is a model put among them."""
     target = check_model_target(Path(folder), force)
     part_folder, old = part_of(target.absolute()), part_of(target.absolute(), OLD)
@@ -113,7 +114,7 @@ def _swap(new: Path, target: Path, old: Path) -> None:
     sync(target.parent)
 
 
-def _write_files(model: SCDP, folder: Path, spec_text: str | None) -> None:
+def _write_files(model: Estimator, folder: Path, spec_text: str | None) -> None:
     words, arrays = model.fitted_.to_parts()
     settings, more = _settings(model)
     texts: dict[str, str] = {}
@@ -152,10 +153,10 @@ def _json_text(about: Words) -> str:
         ) from error
 
 
-def _settings(model: SCDP) -> tuple[Words, dict[str, NDArray[Any]]]:
+def _settings(model: Estimator) -> tuple[Words, dict[str, NDArray[Any]]]:
     """The constructor's arguments as JSON, except a spec and given starts, which have files of their own."""
     settings = {name: value for name, value in model.get_params(deep=False).items() if name not in LEFT_OUT}
-    arrays = {} if isinstance(settings["init"], str) else {"init": np.asarray(settings.pop("init"))}
+    arrays = {} if isinstance(settings.get("init", ""), str) else {"init": np.asarray(settings.pop("init"))}
     # A generator cannot be written down; the seed that it gave is kept with what was fitted.
     if not isinstance(settings["random_state"], int | np.integer | None):
         settings["random_state"] = None
@@ -164,7 +165,36 @@ def _settings(model: SCDP) -> tuple[Words, dict[str, NDArray[Any]]]:
     }, arrays
 
 
-def load(model_class: type[SCDP], folder: str | os.PathLike[str]) -> SCDP:
+# By the name of a model, its estimator; imported when it is asked for.
+HOMES = {
+    **dict.fromkeys(("cdp", "scdp1", "scdp2", "scdp3"), ("scdp.chains_model", "SCDP")),
+    "resolver": ("scdp.resolver", "EntityResolver"),
+}
+Kind = TypeVar("Kind", bound="Estimator")
+
+
+def estimator_class(model: str, source: str) -> type[Estimator]:
+    """The estimator of the named model."""
+    if model not in HOMES:
+        raise InputError(
+            f"{source}: the model {model!r} is not known to this version of scdp; it knows: {', '.join(HOMES)}"
+        )
+    module, name = HOMES[model]
+    found: type[Estimator] = getattr(import_module(module), name)
+    return found
+
+
+def load_as(kind: type[Kind], folder: str | os.PathLike[str]) -> Kind:
+    """The model that `save` wrote, which must be of this kind."""
+    model = load_model(folder)
+    if not isinstance(model, kind):
+        raise InputError(
+            f"{folder}: the model {model.model!r} is no {kind.__name__}; use {type(model).__name__}.load"
+        )
+    return model
+
+
+def load_model(folder: str | os.PathLike[str]) -> Estimator:
     """The model that `save` wrote; what is not understood is refused in one sentence."""
     place = Path(folder)
     about = _read_about(place)
@@ -172,12 +202,13 @@ def load(model_class: type[SCDP], folder: str | os.PathLike[str]) -> SCDP:
         words = dict(_object(part(about, "fitted"), "fitted"))
         arrays = _read_arrays(place)
         words |= _read_beside(place)
-        fitted = fitted_class(str(part(about, "model")), str(place)).from_parts(words, arrays)
+        model_class = estimator_class(str(part(about, "model")), str(place))
+        fitted = model_class.fitted_class.from_parts(words, arrays)
         parameters = dict(_object(part(about, "parameters"), "parameters"))
         model = _with_parameters(model_class, parameters, arrays)
         if model.model != about["model"]:
             raise InputError(f"its settings are of {model.model!r}, and it is {about['model']!r}")
-        model._restore(fitted)
+        model.restore(fitted)
         if (place / POSTERIOR).exists():
             model.posterior_ = Posterior.load(place / POSTERIOR)
     except InputError as error:
@@ -192,13 +223,13 @@ def load(model_class: type[SCDP], folder: str | os.PathLike[str]) -> SCDP:
 
 
 def _with_parameters(
-    model_class: type[SCDP], parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> SCDP:
+    model_class: type[Estimator], parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> Estimator:
     # A later minor version may have added parameters, whose defaults are what this version does.
     names = [name for name in model_class().get_params(deep=False) if name not in LEFT_OUT]
     known = {name: parameters[name] for name in names if name in parameters}
     model = model_class(**(known | ({"init": arrays["init"]} if "init" in arrays else {})))
-    model._check_parameters()
+    model.check_parameters()
     return model
 
 

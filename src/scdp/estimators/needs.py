@@ -14,16 +14,10 @@ from numpy.typing import NDArray
 from scdp._parallel import count_workers
 from scdp._typing import Integers
 from scdp.chains.distances.items import working_bytes
-from scdp.chains.vectors.items import number_groups
 from scdp.compare.distances import memory_bytes
-from scdp.estimators.chain_path import ChainPath
-from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import MOST_PAIRS, Compared, Points, Precomputed, codes, n_pairs
-from scdp.estimators.labels import split_groups
-from scdp.estimators.path import Path
-from scdp.io.memory import Need, require
+from scdp.io.memory import Need
 from scdp.linkage.learned import MOST_LESSON_ITEMS, N_MEMBERS
-from scdp.linkage.learned_path import LearnedPath
 from scdp.linkage.neighbourhood import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
 from scdp.posterior.estimate import MAX_LABELS
 from scdp.posterior.packing import bits_for
@@ -34,11 +28,11 @@ Documents = NDArray[Any] | None
 
 N_TRACES = 10
 MOST_SEARCHED = 1000
-FEWER_DRAWS = "take fewer chains or sweeps (--chains, --sweeps; in Python also thin)"
+FEWER_DRAWS = "take fewer chains or sweeps (--chains, --sweeps)"
 FEWER_FLAGSHIP_DRAWS = "take fewer draws (n_draws), or cluster the rows in parts"
 FEWER_PAIRS = (
     "give fewer records, compare fewer columns, name documents that are never together (--groups), or take the "
-    "flagship, which compares only records that may be the same"
+    "resolver, which compares only records that may be the same"
 )
 FEWER_FLAGSHIP_PAIRS = "give fewer rows, or name documents that are never together (--groups)"
 FEWER_VALUES = "give fewer rows or features, or take fewer chains"
@@ -61,36 +55,6 @@ class Extent:
         return int((self.known < 0).sum())
 
 
-def check_fit(
-    path: Path[Any],
-    X: Any,
-    known: Integers,
-    documents: Documents,
-    spec: Spec | None,
-    metric: str,
-) -> None:
-    """Refuse to fit what does not fit into the memory."""
-    rows = extent(X, known, documents, spec, metric)
-    if isinstance(path, ChainPath):
-        room = number_groups(known, split_groups(documents, None), path.share_clusters)
-        require(chain_needs(rows, room, path.n_chains, path.schedule.n_draws))
-    elif isinstance(path, LearnedPath):
-        seated = np.arange(len(rows)) if path.share_clusters else np.flatnonzero(known < 0)
-        require([*lesson_needs(rows, path), *seating_needs(rows, seated, path)])
-
-
-def check_new(path: Path[Any], fitted: Fitted, known: Integers, documents: Documents, share: bool) -> None:
-    """Refuse to seat new rows beside those that are kept; `known` and `documents` are of both."""
-    n_fit = len(fitted.rows)
-    rows = Extent(type(fitted.rows), fitted.rows.n_features, known, documents)  # type: ignore[arg-type]
-    if isinstance(path, ChainPath):
-        apart = None if share else np.repeat([0, 1], [n_fit, len(known) - n_fit])
-        room = number_groups(known, split_groups(documents, apart), True)
-        require(chain_needs(rows, room, path.n_chains, path.schedule.n_draws))
-    elif isinstance(path, LearnedPath):
-        require(seating_needs(rows, np.arange(len(rows)), path))
-
-
 def extent(X: Any, known: Integers, documents: Documents, spec: Spec | None, metric: str) -> Extent:
     """Rows as they are handed to `fit`."""
     if isinstance(X, Records) and spec is not None:
@@ -103,7 +67,7 @@ def extent(X: Any, known: Integers, documents: Documents, spec: Spec | None, met
 
 
 def chain_needs(rows: Extent, room: Integers, n_chains: int, n_draws: int) -> list[Need]:
-    """Of the paper's models; `room` is the restaurant of each row."""
+    """Of the paper's models; `room` is the group of each row."""
     # What each chain keeps of every cluster, of which there may be as many as hidden rows, besides the known ones.
     most_clusters = rows.n_hidden + len(np.unique(rows.known[rows.known >= 0]))
     states = 32 * n_chains * most_clusters * rows.n_features
@@ -113,7 +77,7 @@ def chain_needs(rows: Extent, room: Integers, n_chains: int, n_draws: int) -> li
         what = f"{len(rows):,} rows of {rows.n_features:,} features"
         return [*needs, Need(what, 24 * len(rows) * rows.n_features, FEWER_VALUES)]
     each = 4 if rows.kind is Compared else 8
-    stored = memory_bytes(document_sizes(rows.documents, len(rows)), rows.n_features, each)
+    stored = memory_bytes(group_sizes(rows.documents, len(rows)), rows.n_features, each)
     sizes = np.bincount(room, minlength=1)
     settled = np.bincount(room, weights=rows.known < 0, minlength=1) == 0
     # Squares in double precision: where clusters stay, for the gaps between their centroids; elsewhere for k-medoids.
@@ -132,27 +96,28 @@ def draws_need(n_hidden: int, n_chains: int, n_draws: int) -> Need:
     return Need(what, n_chains * n_draws * each + searched, FEWER_DRAWS)
 
 
-def lesson_needs(rows: Extent, path: LearnedPath) -> list[Need]:
+def lesson_needs(rows: Extent, n_jobs: int | None) -> list[Need]:
     """Of the flagship's members, each of which learns from at most so many rows."""
     n = min(len(rows) - rows.n_hidden, MOST_LESSON_ITEMS)
     pairs, width = n * (n - 1) // 2, n_columns(rows)
     kept = N_MEMBERS * pairs * (4 * width + 44)
-    made = count_workers(path.n_jobs) * pairs * bytes_of_view(width) if rows.kind is Points else 0
+    made = count_workers(n_jobs) * pairs * bytes_of_view(width) if rows.kind is Points else 0
     return [Need(f"lessons of {n:,} rows", kept + made, "take fewer threads (n_jobs), or fewer known rows")]
 
 
-def seating_needs(rows: Extent, seated: Integers, path: LearnedPath) -> list[Need]:
+def seating_needs(
+    rows: Extent, seated: Integers, n_draws: int, n_types: int, n_jobs: int | None
+) -> list[Need]:
     """Of the flagship's draws: all pairs of the rows to be seated, or candidates of too many."""
-    total = max(path.draws_of(len(seated)), path.n_chains)
-    draws = Need(f"{total:,} draws of {len(rows):,} rows", total * len(rows) * 12, FEWER_FLAGSHIP_DRAWS)
+    draws = Need(f"{n_draws:,} draws of {len(rows):,} rows", n_draws * len(rows) * 12, FEWER_FLAGSHIP_DRAWS)
     documents = None if rows.documents is None else rows.documents[seated]
     pairs, width = n_pairs(len(seated), documents), n_columns(rows)
     if rows.kind is Compared and documents is None and pairs > MOST_PAIRS:
         return [draws]
     # Two numbers and the features of each pair, its neighbours' lists, and its scores in every thread.
-    n_bytes = pairs * (4 * width + 56 + count_workers(path.n_jobs) * (9 * width + 8 * path.n_types + 8))
+    n_bytes = pairs * (4 * width + 56 + count_workers(n_jobs) * (9 * width + 8 * n_types + 8))
     if rows.kind is Points:
-        largest = int(document_sizes(documents, len(seated)).max(initial=0))
+        largest = int(group_sizes(documents, len(seated)).max(initial=0))
         n_bytes += largest * (largest - 1) // 2 * bytes_of_view(width)
     else:
         every = n_pairs(len(rows), rows.documents)
@@ -173,5 +138,5 @@ def bytes_of_view(width: int) -> int:
     return 24 * width + 96
 
 
-def document_sizes(documents: Documents, n: int) -> Integers:
+def group_sizes(documents: Documents, n: int) -> Integers:
     return np.array([n]) if documents is None else np.bincount(codes(documents), minlength=1)

@@ -188,14 +188,14 @@ class LearnedFit:
         """By comparison, the log-odds that would be lost if it were missing."""
         if self.view is not None:
             raise InputError(
-                "the flagship explains records and distances: of vectors it judges neighbourhoods, which belong to "
+                "the resolver explains records and distances: of vectors it judges neighbourhoods, which belong to "
                 "no single feature"
             )
         return _lost_without(_judge(self.restaurant, self.wide), distances[None].astype(np.float32))[0]
 
     def learned(self) -> Learned:
         return Learned(
-            "flagship",
+            "resolver",
             self.features,
             self.n_records,
             self.n_clusters,
@@ -210,7 +210,7 @@ class LearnedFit:
             ({}, {}) if self.restaurant is None else restaurant_to_parts(self.restaurant)
         )
         words |= more_words | {
-            "model": "flagship",
+            "model": "resolver",
             "seed": self.seed,
             "features": list(self.features),
             "n_records": self.n_records,

@@ -72,10 +72,10 @@ Layout = VectorLayout | DistanceLayout
 
 def working_bytes(sizes: Integers, n_features: int, bytes_each: int = 4) -> int:
     """Bytes of `squared` for groups of these sizes."""
-    return int((np.asarray(sizes, np.int64) ** 2).sum()) * padded(n_features) * bytes_each
+    return int((np.asarray(sizes, np.int64) ** 2).sum()) * pad_features(n_features) * bytes_each
 
 
-def padded(n_features: int) -> int:
+def pad_features(n_features: int) -> int:
     return -(-n_features // LANES) * LANES
 
 
@@ -160,7 +160,7 @@ def squares_within(
     distances: Distances, slots: Slots, place: Integers, row_start: Integers, n_entries: int
 ) -> NDArray[np.float32] | NDArray[np.float64]:
     """Every pair of one group twice, (i, j) and (j, i); zero where a feature is missing."""
-    squared = np.zeros((n_entries, padded(distances.n_features)), distances.values.dtype)
+    squared = np.zeros((n_entries, pad_features(distances.n_features)), distances.values.dtype)
     for number in range(len(slots.slot_start)):
         members = np.flatnonzero(slots.group == number)
         for rank, record in enumerate(members):

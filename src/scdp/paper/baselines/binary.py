@@ -187,12 +187,12 @@ def _in_turn(accuracy: Callable[[float, float], float]) -> tuple[float, float]:
     """Gamma for a given C, then C for that gamma, and both again."""
     log_gamma, log_c = 0.0, 0.0
     for _ in range(ROUNDS):
-        log_gamma = golden_section(partial(_swapped, accuracy, log_c), *LOG2_GAMMA, CALLS)
+        log_gamma = golden_section(partial(_swap_arguments, accuracy, log_c), *LOG2_GAMMA, CALLS)
         log_c = golden_section(partial(accuracy, log_gamma), *LOG2_C, CALLS)
     return log_gamma, log_c
 
 
-def _swapped(accuracy: Callable[[float, float], float], log_c: float, log_gamma: float) -> float:
+def _swap_arguments(accuracy: Callable[[float, float], float], log_c: float, log_gamma: float) -> float:
     return accuracy(log_gamma, log_c)
 
 
@@ -268,7 +268,7 @@ class ModernBinary(PairBaseline):
     ) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        chosen = self._sampled(pairs, table.same, rng)
+        chosen = self._sample_pairs(pairs, table.same, rng)
         self.pairs_available_, self.pairs_used_ = len(pairs), len(chosen)
         model = HistGradientBoostingClassifier(
             max_iter=rounds, early_stopping=False, random_state=self.random_state
@@ -276,7 +276,7 @@ class ModernBinary(PairBaseline):
         weights = class_weights(table.same, pairs, chosen)
         return model.fit(features[chosen], table.same[chosen], sample_weight=weights)
 
-    def _sampled(self, pairs: Integers, same: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
+    def _sample_pairs(self, pairs: Integers, same: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
         if len(pairs) <= self.max_pairs:
             return pairs
         n_same = min(int(same[pairs].sum()), self.max_pairs // 2)

@@ -202,7 +202,7 @@ def square_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(squareform(scores, checks=False))
 
 
-def joined(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+def mark_together(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """For each pair of items, in the order of a layout, whether they are together."""
     left, right = np.triu_indices(len(labels), 1)
     return np.asarray(labels[left] == labels[right])
@@ -220,7 +220,9 @@ def cluster_groups(layout: PairLayout, scores: NDArray[np.float64]) -> Labels:
     return labels
 
 
-def prepared(items: Compared, labels: Labels, rng: np.random.Generator) -> tuple[PairTable, Intervals, Codes]:
+def prepare_pairs(
+    items: Compared, labels: Labels, rng: np.random.Generator
+) -> tuple[PairTable, Intervals, Codes]:
     """What both systems learn from."""
     table = PairTable.of(items.layout, labels)
     table.need_both_kinds("The scores of pairs")

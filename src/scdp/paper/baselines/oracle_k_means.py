@@ -92,7 +92,7 @@ class OracleBaseline(PairBaseline):
 
     def predict(self, X: Any, groups: Any = None, gold: Any = None) -> Labels:
         """ORACLE: `gold` are the true clusters of X; each group gets as many clusters as it truly has."""
-        found = self._checked(X, groups)
+        found = self._check(X, groups)
         truth = None if gold is None else check_labels(gold, len(found))
         return within_groups(found.layout, self._cluster_told(found, truth))
 

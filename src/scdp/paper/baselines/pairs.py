@@ -49,7 +49,7 @@ class Vectors:
 Compared = Vectors | Distances
 
 
-def compared(items: Items, groups: NDArray[Any] | None, spec: Spec | None, name: str) -> Compared:
+def compare_items(items: Items, groups: NDArray[Any] | None, spec: Spec | None, name: str) -> Compared:
     """What every system on pairs starts from; records need a spec, which says how to compare them."""
     if isinstance(items, Records):
         if spec is None:
@@ -135,22 +135,22 @@ class PairBaseline(Baseline, ABC):
 
     def _learn(self, items: Items, labels: Labels | None, groups: NDArray[Any] | None) -> None:
         assert labels is not None
-        found = compared(items, groups, self.spec, type(self).__name__)
+        found = compare_items(items, groups, self.spec, type(self).__name__)
         self.spec_ = found.spec if isinstance(found, Distances) else None
         known = np.flatnonzero(labels != UNKNOWN)
         self._learn_pairs(found if len(known) == len(labels) else found.take(known), labels[known])
 
     def predict(self, X: Any, groups: Any = None) -> Labels:
-        found = self._checked(X, groups)
+        found = self._check(X, groups)
         return within_groups(found.layout, self._cluster_pairs(found))
 
-    def _checked(self, X: Any, groups: Any) -> Compared:
+    def _check(self, X: Any, groups: Any) -> Compared:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
         items = check_items(X)
         self._check_same_features(items)
-        return compared(items, check_groups(groups, len(items)), self.spec_, type(self).__name__)
+        return compare_items(items, check_groups(groups, len(items)), self.spec_, type(self).__name__)
 
     @abstractmethod
     def _learn_pairs(self, items: Compared, labels: Labels) -> None:

@@ -14,8 +14,8 @@ from scdp.paper.baselines.linear_scores import (
     Weights,
     cluster_groups,
     endless_sheets,
-    joined,
-    prepared,
+    mark_together,
+    prepare_pairs,
     score_pairs,
     square_of,
     sum_features,
@@ -75,7 +75,7 @@ class ClusterSVM(PairBaseline):
 
     def _train(self, items: Compared, labels: Labels, c: float, n_updates: int) -> None:
         rng = np.random.default_rng(self.random_state)
-        table, self.intervals_, codes = prepared(items, labels, rng)
+        table, self.intervals_, codes = prepare_pairs(items, labels, rng)
         weights, total = np.zeros(self.intervals_.shape), np.zeros(self.intervals_.shape)
         self.slack_ = np.empty(n_updates)
         for number, document in enumerate(islice(endless_sheets(table, labels, CHUNK, rng), n_updates)):
@@ -99,7 +99,7 @@ def most_violating(weights: Weights, document: Sheet, codes: Codes) -> tuple[Wei
     cost = 1.0 / len(same)
     # Joining two that belong apart costs, parting two that belong together too: a gain for not joining them.
     augmented = scores + np.where(same, -cost, cost)
-    found = joined(correlation_clustering(square_of(augmented)))
+    found = mark_together(correlation_clustering(square_of(augmented)))
     amounts = (found.astype(np.float64) - same) / len(same)
     slack = float(cost * np.count_nonzero(found != same) + scores[found].sum() - scores[same].sum())
     if slack <= 0:
@@ -155,7 +155,7 @@ class GraphPartition(PairBaseline):
     def _train(self, items: Compared, labels: Labels, stops: tuple[int, ...]) -> dict[int, Weights]:
         """The mean of w after each number of updates."""
         rng = np.random.default_rng(self.random_state)
-        table, self.intervals_, codes = prepared(items, labels, rng)
+        table, self.intervals_, codes = prepare_pairs(items, labels, rng)
         weights, total = np.zeros(self.intervals_.shape), np.zeros(self.intervals_.shape)
         self.mistakes_ = np.empty(max(stops))
         means = {}
@@ -178,6 +178,6 @@ def perceptron_update(weights: Weights, document: Sheet, codes: Codes) -> tuple[
     from scdp.paper.baselines.linear_scores import correlation_clustering
 
     mine = codes[document.positions]
-    found = joined(correlation_clustering(square_of(score_pairs(weights, mine))))
+    found = mark_together(correlation_clustering(square_of(score_pairs(weights, mine))))
     amounts = (document.same.astype(np.float64) - found) / len(found)
     return sum_features(mine, amounts, weights.shape), float(np.mean(document.same != found))

@@ -17,7 +17,7 @@ from scdp.table.spec import Spec
 TOLERANCE = 1e-8
 
 
-def ridged(similar: Floats, ridge: float) -> Floats:
+def add_ridge(similar: Floats, ridge: float) -> Floats:
     """Mean squares (features) or second moments (features, features) plus `ridge` times their mean in each direction.
 
     It adds a multiple of the trace of A to J: a direction that hardly varies would weigh almost infinitely.
@@ -183,10 +183,10 @@ class XingK(OracleBaseline):
         settings = self._settings()
         full = self._is_full(items)
         table = PairTable.of(items.layout, labels)
-        similar, dissimilar = self._sampled(table)
+        similar, dissimilar = self._sample_pairs(table)
         n_similar, n_dissimilar = self.pairs_available_
         steps = Steps("XingK", len(settings), self.verbose)
-        near = ridged(_moments(items, table, similar, full), self.ridge)
+        near = add_ridge(_moments(items, table, similar, full), self.ridge)
         far = _differences(items, table, dissimilar, full)
         self.metrics_: dict[str, Floats] = {}
         for setting in settings:
@@ -209,7 +209,7 @@ class XingK(OracleBaseline):
             raise InputError("XingK: the full form needs vectors without missing values; use form='diagonal'")
         return whole and self.form != "diagonal"
 
-    def _sampled(self, table: PairTable) -> tuple[Integers, Integers]:
+    def _sample_pairs(self, table: PairTable) -> tuple[Integers, Integers]:
         n_similar = int(table.same.sum())
         n_dissimilar = len(table.same) - n_similar
         table.need_both_kinds("XingK")

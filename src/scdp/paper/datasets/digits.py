@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.datasets.files import find, require
-from scdp.paper.datasets.sources import source_named
+from scdp.paper.datasets.sources import find_source
 
 TRAIN_DIGITS = (1, 3, 5, 8, 9)
 TEST_DIGITS = (0, 2, 4, 6, 7)
@@ -53,11 +53,11 @@ def load_digits_task(seed: int = 0, image_size: int = 8, fallback: bool = False)
     if seed < 0:
         raise InputError(f"seed {seed} must not be negative")
     use_bundled = fallback and not _usps_is_here()
-    images = _bundled() if use_bundled else load_usps()
+    images = _load_bundled() if use_bundled else load_usps()
     pixels = shrink(np.asarray(images.data), image_size)
     train = draw_rows(np.random.default_rng([seed, 0]), images.clusters, TRAIN_DIGITS)
     test = draw_rows(np.random.default_rng([seed, 1]), images.clusters, TEST_DIGITS)
-    scaled = standardized(pixels[np.concatenate([train, test])])
+    scaled = standardize_pixels(pixels[np.concatenate([train, test])])
     note = (
         "The digits bundled with scikit-learn, in place of USPS, which is not on this machine"
         if use_bundled
@@ -72,11 +72,11 @@ def load_digits_task(seed: int = 0, image_size: int = 8, fallback: bool = False)
 
 
 def _usps_is_here() -> bool:
-    source = source_named("usps")
+    source = find_source("usps")
     return all(find(source, source.file(name)) for name in _FILES)
 
 
-def _bundled() -> Labelled:
+def _load_bundled() -> Labelled:
     from sklearn.datasets import load_digits
 
     pixels, digits = load_digits(return_X_y=True)
@@ -111,7 +111,7 @@ def draw_rows(
     return np.sort(np.concatenate(chosen))
 
 
-def standardized(pixels: Array) -> Array:
+def standardize_pixels(pixels: Array) -> Array:
     """Mean 0 and variance 1 in each column, 0 where a column is constant."""
     spread = pixels.std(axis=0)
     constant = np.ptp(pixels, axis=0) == 0

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from scdp.errors import DataNotFoundError, InputError
-from scdp.paper.datasets.sources import File, Source, source_named
+from scdp.paper.datasets.sources import File, Source, find_source
 
 TIMEOUT_SECONDS = 30.0
 _CHUNK = 1 << 16
@@ -109,10 +109,10 @@ def digest_of(path: Path) -> str:
 def cache_folder() -> Path:
     """Where fetched sets are kept: scdp/data under $SCDP_CACHE, $XDG_CACHE_HOME or ~/.cache."""
     base = os.environ.get("SCDP_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return _expanded(base) / "scdp" / "data"
+    return _expand(base) / "scdp" / "data"
 
 
-def _expanded(folder: str) -> Path:
+def _expand(folder: str) -> Path:
     try:
         return Path(folder).expanduser()
     except RuntimeError as error:
@@ -122,7 +122,7 @@ def _expanded(folder: str) -> Path:
 def search_folders() -> list[Path]:
     """The folders looked into, first the one that wins."""
     data = os.environ.get("SCDP_DATA")
-    return ([_expanded(data)] if data else []) + [cache_folder()]
+    return ([_expand(data)] if data else []) + [cache_folder()]
 
 
 def find(source: Source, file: File) -> Path | None:
@@ -133,7 +133,7 @@ def find(source: Source, file: File) -> Path | None:
 
 def require(name: str, path: str) -> Path:
     """The file of the named set, fetched where it is missing and SCDP_OFFLINE does not forbid it."""
-    source = source_named(name)
+    source = find_source(name)
     file = source.file(path)
     return find(source, file) or fetch(source, file)
 

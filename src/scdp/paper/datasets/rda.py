@@ -36,7 +36,7 @@ class Vector:
 def read_rda(path: Path) -> dict[str, Any]:
     """The objects of an .rda file by name."""
     try:
-        return _Reader(_unpacked(path), str(path)).objects()
+        return _Reader(_unpack(path), str(path)).objects()
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"{path}: cannot be unpacked ({error}); the file may be cut short") from error
 
@@ -70,7 +70,7 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _unpacked(path: Path) -> bytes:
+def _unpack(path: Path) -> bytes:
     raw = path.read_bytes()
     openers: dict[bytes, Callable[[Path], IO[bytes] | gzip.GzipFile]] = {
         b"\x1f\x8b": gzip.open,

@@ -224,7 +224,7 @@ _SOURCES = (
 NAMES = tuple(source.name for source in _SOURCES)
 
 
-def source_named(name: str) -> Source:
+def find_source(name: str) -> Source:
     """The data set of that name."""
     for source in _SOURCES:
         if source.name == name:

@@ -16,7 +16,7 @@ from scdp.paper.datasets.rda import Vector, columns_of, read_rda
 from scdp.table.records import Records, complete_column, read_records, records_from, unique_ids
 
 
-def labelled(records: Records, entity: str, id: str | None = None, group: str | None = None) -> Labelled:
+def label_records(records: Records, entity: str, id: str | None = None, group: str | None = None) -> Labelled:
     """Split off the columns of the gold cluster and the identifier; a group column stays in the data."""
     data = without(records, *([entity] if id is None else [entity, id]))
     ids = np.arange(len(records)) if id is None else _texts(unique_ids(records, id))
@@ -30,7 +30,7 @@ def without(records: Records, *names: str) -> Records:
     return Records(columns, records.source, records.row_numbers)
 
 
-def stripped(records: Records) -> Records:
+def strip_cells(records: Records) -> Records:
     """The same records without blanks round their cells, for files that write them after every comma."""
     columns = {name: [cell and cell.strip() for cell in records[name]] for name in records.names}
     return Records(records_from(columns).columns, records.source, records.row_numbers)
@@ -55,13 +55,13 @@ def load_records(
     path: str | PathLike[str], entity: str, id: str | None = None, group: str | None = None
 ) -> Labelled:
     """Read CSV, Parquet or JSON lines; `entity` names the column of gold clusters, `id` that of ids."""
-    return labelled(read_records(Path(path)), entity, id, group)
+    return label_records(read_records(Path(path)), entity, id, group)
 
 
 def load_restaurant() -> Labelled:
     """864 restaurants of two guides, 752 places."""
     path = require("restaurant", "raw/restaurant.csv")
-    found = labelled(stripped(read_records(path)), entity="class", id="id")
+    found = label_records(strip_cells(read_records(path)), entity="class", id="id")
     # The file puts this column in single quotes, though all others are in double ones.
     clusters = np.array([label.strip("'") for label in found.clusters])
     return Labelled(found.data, clusters, found.ids)
@@ -70,7 +70,7 @@ def load_restaurant() -> Labelled:
 def load_febrl3() -> Labelled:
     """5000 synthetic Australian persons, 2000 originals with up to five corrupted copies."""
     path = require("febrl3", "raw/dataset3.csv")
-    found = labelled(stripped(read_records(path)), entity="rec_id", id="rec_id")
+    found = label_records(strip_cells(read_records(path)), entity="rec_id", id="rec_id")
     clusters = np.array([_number_of(str(id), str(path)) for id in found.ids])
     return Labelled(found.data, clusters, found.ids)
 
@@ -117,7 +117,7 @@ def load_identity() -> Task:
     """A sample of the size of the paper's: 1004 mentions of 232 persons to train, 381 of 96 to test."""
     records = read_records(require("acl-authors", "acl_authors_1400.csv"))
     test = np.array(records["part"] == "test")
-    whole = labelled(without(records, "part"), entity="cluster_id", id="record_id")
+    whole = label_records(without(records, "part"), entity="cluster_id", id="record_id")
     note = "Author mentions of the ACL Anthology; stands in for the researchers of the paper's identity task"
     return Task("identity", whole.take(~test), whole.take(test), note)
 
@@ -125,4 +125,4 @@ def load_identity() -> Task:
 def load_identity_full() -> Labelled:
     """Every mention whose name could be another person's: 18011 mentions of 4553 persons."""
     records = read_records(require("acl-authors", "acl_authors_full.csv.gz"))
-    return labelled(records, entity="cluster_id", id="record_id")
+    return label_records(records, entity="cluster_id", id="record_id")

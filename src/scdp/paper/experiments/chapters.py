@@ -109,7 +109,7 @@ def _score_row(row: Row) -> tuple[str, ...]:
     paper, error = row["paper"] or {}, row["standard_error"] or {}
     cells = (beside(row["metrics"][name], paper.get(name), error.get(name)) for name in METRICS)
     return (
-        titled(row),
+        make_title(row),
         *cells,
         number(row["clusters"]),
         seconds(row["seconds"]),
@@ -118,7 +118,7 @@ def _score_row(row: Row) -> tuple[str, ...]:
     )
 
 
-def titled(row: Row) -> str:
+def make_title(row: Row) -> str:
     return row["title"] + (" (oracle)" if row["oracle"] else "")
 
 
@@ -135,7 +135,7 @@ def _draws_row(row: Row) -> tuple[str, ...]:
     clusters = f"{draws['clusters']:.1f}"
     if draws["clusters_spread"] is not None:
         clusters += f" ± {draws['clusters_spread']:.1f}"
-    return titled(row), *cells, clusters
+    return make_title(row), *cells, clusters
 
 
 def summary_chapter(rows: Sequence[Row]) -> list[Block]:

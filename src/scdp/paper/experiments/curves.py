@@ -108,7 +108,7 @@ def fit_priors(title: str, sizes: Integers, rng: np.random.Generator) -> Fits:
         title,
         sizes,
         n,
-        resampled(sizes, n, rng),
+        resample_curve(sizes, n, rng),
         Curve(*expected_clusters(n, concentration)),
         expected_pitman_yor(n, strength, discount),
         concentration,
@@ -130,7 +130,7 @@ def posterior_concentration(n: int, k: int) -> float:
     return float(weight @ alpha / weight.sum())
 
 
-def resampled(sizes: Integers, n: Integers, rng: np.random.Generator, n_orders: int = N_ORDERS) -> Curve:
+def resample_curve(sizes: Integers, n: Integers, rng: np.random.Generator, n_orders: int = N_ORDERS) -> Curve:
     """The number of clusters among the first n items of the data, over random orders of it."""
     labels = np.repeat(np.arange(len(sizes)), sizes)
     counts = np.empty((n_orders, len(n)))

@@ -227,11 +227,11 @@ def _order(task: str, found: Mapping[tuple[str, str], Row]) -> list[Block]:
     ours = {name: float(found[task, name]["metrics"]["f"]) for name in SUMMARY_SYSTEMS}
     theirs = {name: PUBLISHED[task][name]["f"] for name in SUMMARY_SYSTEMS}
     return [
-        Paragraph(f"Order by F (Table 5). The paper: {_ranked(theirs)}. Here: {_ranked(ours)}."),
+        Paragraph(f"Order by F (Table 5). The paper: {_rank_names(theirs)}. Here: {_rank_names(ours)}."),
     ]
 
 
-def _ranked(scores: Mapping[str, float]) -> str:
+def _rank_names(scores: Mapping[str, float]) -> str:
     names = sorted(scores, key=lambda name: -scores[name])
     return ", ".join(f"{SYSTEMS[name].title} {score(scores[name])}" for name in names)
 
@@ -240,7 +240,7 @@ def _table(task: str, found: Mapping[tuple[str, str], Row], remarks: Remarks | N
     lines = []
     for system in PUBLISHED[task]:
         row = found.get((task, system))
-        cells = _not_run(task, system) if row is None else _compared(row)
+        cells = _not_run(task, system) if row is None else _compare_row(row)
         if remarks is not None:
             cells = (*cells, _why(remarks.get((task, system)), cells[-1]))
         lines.append(cells)
@@ -261,7 +261,7 @@ def _not_run(task: str, system: str) -> tuple[str, ...]:
     return SYSTEMS[system].title, NONE, score(paper["f"]), NONE, NONE, score(paper["nvi"]), NOT_RUN
 
 
-def _compared(row: Row) -> tuple[str, ...]:
+def _compare_row(row: Row) -> tuple[str, ...]:
     ours, paper = row["metrics"], row["paper"]
     return (
         row["title"],

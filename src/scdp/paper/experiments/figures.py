@@ -200,11 +200,11 @@ def _against_the_paper(fits: Sequence[Fits]) -> str:
     return (
         "The paper finds the Dirichlet process an excellent match on all sets but the digits, and there within two "
         f"standard deviations. Here the data are outside of these for more than {1 - MOSTLY:.0%} of the curve on: "
-        f"{_listed(outside)}. It expects a better fit of Pitman-Yor; here that is so on: {_listed(better)}."
+        f"{_list_names(outside)}. It expects a better fit of Pitman-Yor; here that is so on: {_list_names(better)}."
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 

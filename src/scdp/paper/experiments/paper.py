@@ -89,7 +89,7 @@ SWEEPS = 10_000
 ROUNDING = 0.02
 
 
-def published(task: str, system: str) -> dict[str, float] | None:
+def find_published(task: str, system: str) -> dict[str, float] | None:
     """The paper's row for a task (a variant such as references-kearns has its parent's) and system, or None."""
     row = PUBLISHED[parent(task)].get(system)
     return None if row is None else dict(row)

@@ -91,7 +91,7 @@ def sampling(model: str, *, learns: bool = True, **options: Any) -> Runner:
 
     def run(problem: Problem, effort: Effort) -> Outcome:
         train, test = problem.task.train, problem.task.test
-        whole = joined(train, test) if learns else test
+        whole = join_parts(train, test) if learns else test
         hidden = np.arange(len(whole) - len(test), len(whole))
         known = codes_of(whole.clusters)
         known[hidden] = -1
@@ -99,7 +99,7 @@ def sampling(model: str, *, learns: bool = True, **options: Any) -> Runner:
         fitted, note = _fit(model, problem, whole, known, watch, options)
         return Outcome(
             labels=fitted.labels_[hidden],
-            draws=_thinned(fitted.posterior_.draws)[:, :, hidden],
+            draws=_thin_draws(fitted.posterior_.draws)[:, :, hidden],
             chains=effort.chains,
             sweeps=effort.sweeps,
             sweep_seconds=watch.seconds_per_sweep(),
@@ -114,19 +114,19 @@ def seating(**options: Any) -> Runner:
     """The flagship: it learns from the training part alone, and seats the test part with its clusters hidden."""
 
     def run(problem: Problem, effort: Effort) -> Outcome:
-        from scdp.estimators import SCDP
+        from scdp.resolver import EntityResolver
 
         train, test = problem.task.train, problem.task.test
-        model = SCDP("flagship", spec=problem.spec, random_state=effort.seed % 2**31, n_jobs=-1, **options)
-        model.fit(train.data, codes_of(within_documents(train)), train.groups)
+        model = EntityResolver(spec=problem.spec, random_state=effort.seed % 2**31, n_jobs=-1, **options)
+        model.fit(train.data, codes_of(name_within_groups(train)), train.groups)
         effort.tell(0.8)
         labels, posterior = model.predict_with_posterior(test.data, test.groups)
-        return Outcome(labels, draws=_thinned(posterior.draws), chains=posterior.n_chains)
+        return Outcome(labels, draws=_thin_draws(posterior.draws), chains=posterior.n_chains)
 
     return run
 
 
-def within_documents(part: Labelled) -> NDArray[Any]:
+def name_within_groups(part: Labelled) -> NDArray[Any]:
     """Clusters by name, one in two documents being two."""
     if part.groups is None:
         return part.clusters
@@ -136,7 +136,7 @@ def within_documents(part: Labelled) -> NDArray[Any]:
 def _fit(
     model: str, problem: Problem, whole: Labelled, known: Labels, watch: Watch, options: Mapping[str, Any]
 ) -> tuple[Any, str]:
-    from scdp.estimators import SCDP
+    from scdp.chains_model import SCDP
 
     class Watched(SCDP):
         """SCDP that tells the watch, in place of showing bars."""
@@ -186,7 +186,7 @@ class Watch:
         return sum(last[1] - first[1] for last, first in spans) / sweeps if sweeps else None
 
 
-def joined(train: Labelled, test: Labelled) -> Labelled:
+def join_parts(train: Labelled, test: Labelled) -> Labelled:
     """Training items, then test items."""
     if isinstance(train.data, Records):
         assert isinstance(test.data, Records)
@@ -210,7 +210,7 @@ def codes_of(clusters: NDArray[Any]) -> Labels:
     return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
 
 
-def _thinned(draws: NDArray[Any]) -> NDArray[Any]:
+def _thin_draws(draws: NDArray[Any]) -> NDArray[Any]:
     chosen = np.unique(np.linspace(0, draws.shape[1] - 1, SCORED_DRAWS).round().astype(int))
     return draws[:, chosen]
 

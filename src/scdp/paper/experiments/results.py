@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scdp import metrics
 from scdp.errors import InputError
 from scdp.io.atomic import write_bytes
-from scdp.paper.experiments.paper import METRICS, published
+from scdp.paper.experiments.paper import METRICS, find_published
 from scdp.paper.experiments.protocol import Outcome
 from scdp.paper.experiments.systems import SYSTEMS, Settings, System
 from scdp.paper.experiments.tasks import TASKS, Problem
@@ -39,7 +39,7 @@ class Parts:
         self._out, self._folder = out, out / "parts"
         self._check_owner(settings, resume)
         self._remove_halves()
-        write_atomically(self._folder / "settings.json", _dumped(settings.as_dict()))
+        write_atomically(self._folder / "settings.json", _dump(settings.as_dict()))
 
     def _check_owner(self, settings: Settings, resume: bool) -> None:
         if self._out.exists() and not self._out.is_dir():
@@ -71,7 +71,7 @@ class Parts:
         return read_json(path) if path.is_file() else None
 
     def write(self, part: Mapping[str, Any], *names: object) -> None:
-        write_atomically(self._path(names), _dumped(part))
+        write_atomically(self._path(names), _dump(part))
 
     def all(self) -> list[Part]:
         """Every finished part, in the order of file names."""
@@ -81,7 +81,7 @@ class Parts:
         return self._folder / f"{'.'.join(map(str, names))}.part.json"
 
 
-def _dumped(content: Mapping[str, Any]) -> str:
+def _dump(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
@@ -101,7 +101,7 @@ def read_json(path: Path) -> Part:
 MORE_METRICS = ("ari", "b3", "nmi")
 
 
-def scored(outcome: Outcome, problem: Problem) -> dict[str, Any]:
+def score_part(outcome: Outcome, problem: Problem) -> dict[str, Any]:
     """The metrics of the point estimate, and of the draws where there are any; only test items count."""
     gold = problem.task.test.clusters
     found = metrics.evaluate(gold, outcome.labels)
@@ -168,7 +168,7 @@ def _row(task: str, system: System, repeats: list[Part]) -> Row:
         "system": system.name,
         "title": system.title,
         "metrics": _means(part["metrics"] for part in repeats),
-        "paper": published(task, system.name),
+        "paper": find_published(task, system.name),
         "clusters": _mean(part["clusters"] for part in repeats),
         "gold_clusters": _mean(part["gold_clusters"] for part in repeats),
         "items": _mean(part["items"] for part in repeats),

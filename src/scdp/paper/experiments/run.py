@@ -26,7 +26,7 @@ from scdp.estimators.needs import FEWER_DRAWS, Extent, chain_needs
 from scdp.io.atomic import FolderLock
 from scdp.io.memory import Need, require
 from scdp.paper.experiments.protocol import Effort
-from scdp.paper.experiments.results import Part, Parts, scored
+from scdp.paper.experiments.results import Part, Parts, score_part
 from scdp.paper.experiments.systems import Settings, System
 from scdp.paper.experiments.tasks import DRAWN_BY_SEED, Problem, load_problem
 
@@ -175,7 +175,7 @@ def run(
 
     A system that fails does not take the others' hours with it; --resume tries it again.
     """
-    jobs = planned(tasks, systems, settings.repeats)
+    jobs = plan_jobs(tasks, systems, settings.repeats)
     # Data that is not there is told before anything is written.
     problems = {task: load_problem(task, settings.seed) for task in dict.fromkeys(job.task for job in jobs)}
     if out.is_file():
@@ -203,7 +203,7 @@ def run(
         return parts.all(), failures
 
 
-def planned(tasks: Sequence[str], systems: Sequence[System], repeats: int) -> list[Job]:
+def plan_jobs(tasks: Sequence[str], systems: Sequence[System], repeats: int) -> list[Job]:
     """Every system on every task it applies to; a system that applies to none of them is refused."""
     idle = [system.name for system in systems if not any(map(system.applies_to, tasks))]
     if tasks and len(idle) == len(systems):
@@ -238,7 +238,7 @@ def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress)
         "repeat": job.repeat,
         "seconds": seconds,
         "origin": code_origin(),
-        **scored(outcome, problem),
+        **score_part(outcome, problem),
     }
 
 

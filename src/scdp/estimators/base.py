@@ -1,0 +1,255 @@
+"""What both estimators share: rows and partly known clusters enter `fit`, labels and a posterior leave."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from scdp._parallel import Progress, WorkBar
+from scdp._typing import Groups, Integers
+from scdp.estimators.checks import (
+    check_groups,
+    check_known,
+    check_rows,
+    check_within_groups,
+    join_groups,
+    row_order,
+    take_rows,
+)
+from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles
+from scdp.estimators.fitted import Fitted
+from scdp.estimators.inputs import UNKNOWN, Rows, feature_names, rows_of, spec_of
+from scdp.estimators.labels import labels_from
+from scdp.estimators.needs import Extent, extent
+from scdp.posterior import ConvergenceWarning, Posterior
+from scdp.table.spec import Spec
+
+
+class Estimator(ClusterMixin, BaseEstimator):
+    """The surface of `EntityResolver` and `SCDP`: a model says how it samples rows, and what it keeps of them."""
+
+    # Whether candidate pairs will do in place of all pairs of records.
+    takes_candidates: ClassVar[bool] = False
+    # What is kept of training.
+    fitted_class: ClassVar[type[Fitted]]
+
+    model: str
+    spec: Spec | None
+    metric: str
+    standardize: bool
+    share_clusters: bool
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    labels_: Integers
+    posterior_: Posterior
+    fitted_: Fitted
+
+    @abstractmethod
+    def check_parameters(self) -> None:
+        """Refuse settings that make no sense."""
+
+    @abstractmethod
+    def _check_memory(self, rows: Extent, n_fit: int | None) -> None:
+        """Refuse what does not fit into the memory; of `n_fit` rows of `fit` and new ones, or of `fit` (None)."""
+
+    @abstractmethod
+    def _sample_fit(
+        self, rows: Rows, known: Integers, groups: Groups, features: tuple[str, ...], seed: int
+    ) -> tuple[Posterior, Fitted]:
+        """Draws of the clusters of all rows (-1 = unknown), and what is kept for new ones."""
+
+    @abstractmethod
+    def _sample_more(self, new: Any, groups: Groups, known: Integers, seed: int) -> Posterior:
+        """Draws of the rows that were kept followed by new ones; `known` and `groups` are of both."""
+
+    def _list_doubts(self) -> list[str]:
+        """Why the draws of `fit` should not be trusted, in words."""
+        return []
+
+    def fit(self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+        """Sample the clusters of rows whose label is -1 (all rows without y); every row is learned from.
+
+        Parameters
+        ----------
+        X : array, table or Records
+            Vectors (items, features) with NaN where missing, distances (items, items, features) where `metric` is
+            "precomputed", or records where there is a `spec`.
+        y : array of integers, optional
+            The known clusters; -1 where unknown.
+        groups : array, optional
+            Rows of two groups are never together.
+
+        Returns
+        -------
+        self
+        """
+        X = check_rows(self, X, reset=True)
+        known = check_known(y, len(X))
+        grouped = check_groups(groups, X, self.spec)
+        self.check_parameters()
+        self._check_memory(extent(X, known, grouped, self.spec, self.metric), None)
+        settings = self.spec, self.metric, self.standardize
+        with self._bar("comparing") as progress:
+            rows = rows_of(X, grouped, *settings, progress, self.takes_candidates)
+        self.n_features_in_ = rows.n_features
+        names = feature_names(rows, getattr(self, "feature_names_in_", None))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.posterior_, fitted = self._sample_fit(rows, known, grouped, names, seed)
+        self.labels_ = labels_from(_estimate(self.posterior_), known)
+        self.fitted_ = fitted.with_labels(self.labels_)
+        for doubt in self._list_doubts():
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any, groups: ArrayLike | None = None, known: ArrayLike | None = None) -> Integers:
+        """Partition new rows jointly, with what was learned in `fit`; row order does not matter.
+
+        Parameters
+        ----------
+        X, groups : as in `fit`
+        known : array of integers, optional
+            Rows with a number keep it, and others may join them or open new clusters; -1 where unknown.
+
+        Returns
+        -------
+        array of integers
+            The cluster of each row.
+        """
+        return self.predict_with_posterior(X, groups, known)[0]
+
+    def predict_posterior(
+        self,
+        X: Any,
+        groups: ArrayLike | None = None,
+        known: ArrayLike | None = None,
+        *,
+        random_state: int | None = None,
+    ) -> Posterior:
+        """The posterior over exactly the rows of X; see `predict`. A `random_state` stands in for that of `fit`."""
+        return self.predict_with_posterior(X, groups, known, random_state=random_state)[1]
+
+    def predict_with_posterior(
+        self,
+        X: Any,
+        groups: ArrayLike | None = None,
+        known: ArrayLike | None = None,
+        *,
+        random_state: int | None = None,
+    ) -> tuple[Integers, Posterior]:
+        """Both at the cost of one: what `predict` and what `predict_posterior` give."""
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        grouped = check_groups(groups, X, self.spec)
+        given = check_known(known, len(X), "known")
+        check_within_groups(given, grouped)
+        order = row_order(X, grouped, given, self.fitted_spec_)
+        ordered = None if grouped is None else grouped[order]
+        labels, posterior = self._predict_ordered(take_rows(X, order), ordered, given[order], random_state)
+        back = np.argsort(order)
+        return labels[back], posterior.restricted(back)
+
+    def _predict_ordered(
+        self, X: Any, groups: Groups, given: Integers, random_state: int | None
+    ) -> tuple[Integers, Posterior]:
+        """Labels and posterior of new rows, in an order that does not depend on the order they came in."""
+        kept = self.labels_[: len(self.fitted_.rows)]
+        posterior = self._sample_new(X, groups, given, random_state)
+        new = posterior.restricted(len(kept) + np.arange(len(X)))
+        if self.share_clusters:
+            known = np.concatenate([kept, given])
+            return labels_from(_estimate(posterior), known)[len(kept) :], new
+        first = int(self.labels_.max(initial=UNKNOWN)) + 1
+        return labels_from(_estimate(new), given, first), new
+
+    def sample_new(self, X: Any, groups: ArrayLike | None = None) -> Posterior:
+        """The posterior of the rows of `fit`, their clusters as known, followed by new rows.
+
+        Of a resolver that shares no clusters, which keeps no rows of `fit`, it is that of the new rows.
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        return self._sample_new(X, check_groups(groups, X, self.spec), check_known(None, len(X)))
+
+    def _sample_new(
+        self, X: Any, groups: Groups, given: Integers, random_state: int | None = None
+    ) -> Posterior:
+        fitted = self.fitted_
+        known = np.concatenate([self.labels_[: len(fitted.rows)], given])
+        together = join_groups(fitted.documents, groups)
+        kind: Any = type(fitted.rows)
+        self._check_memory(Extent(kind, fitted.rows.n_features, known, together), len(fitted.rows))
+        seed = fitted.seed + 1 if random_state is None else random_state
+        return self._sample_more(X, together, known, seed)
+
+    def explain(
+        self,
+        X: Any,
+        i: int,
+        j: int,
+        groups: ArrayLike | None = None,
+        *,
+        posterior: Posterior | None = None,
+        names: tuple[str, str] | None = None,
+    ) -> Explanation:
+        """Why rows i and j of X are or are not together. `posterior` is that of `predict_posterior(X)`, if at hand."""
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        grouped = check_groups(groups, X, self.spec)
+        named = names or (f"row {i}", f"row {j}")
+        check_pair(i, j, len(X), grouped, named)
+        probability = (posterior or self.predict_posterior(X, groups)).co_clustering(i, j)
+        pair = pair_among(self.fitted_, X, grouped, i, j)
+        return explain_pair(self.fitted_, pair, titles(self.fitted_), named, probability)
+
+    def save(self, folder: str | PathLike[str], *, force: bool = False, spec_text: str | None = None) -> None:
+        """Write a folder of JSON and plain arrays, whole or not at all (docs/tutorial.md).
+
+        `spec_text` is a commented TOML text of the fitted spec, to stand for the plain one.
+        """
+        from scdp.estimators.model_folder import save
+
+        check_is_fitted(self)
+        save(self, folder, force, spec_text)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        from scdp.estimators.model_folder import load_as
+
+        return load_as(cls, folder)
+
+    @property
+    def fitted_spec_(self) -> Spec | None:
+        """The spec with what `fit` has learned: proposed fields and scales."""
+        check_is_fitted(self, "fitted_")
+        return spec_of(self.fitted_.rows)
+
+    def restore(self, fitted: Fitted) -> None:
+        """Be as after `fit`, with what was kept of it."""
+        self.fitted_, self.labels_ = fitted, fitted.labels
+        self.n_features_in_ = fitted.rows.n_features
+        self.spec = self.fitted_spec_
+
+    def _bar(self, what: str) -> AbstractContextManager[Progress | None]:
+        return WorkBar(what) if self.verbose else nullcontext()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _estimate(posterior: Posterior) -> Integers:
+    """The partition of least expected variation of information."""
+    return np.asarray(posterior.point_estimate(random_state=0), dtype=np.int64)
