@@ -96,7 +96,7 @@ def drawn(restaurant: LearnedRestaurant, new: Pairs) -> Posterior:
 
 
 def scored(task: str, variant: str, posterior: Posterior, gold: np.ndarray, seconds: float) -> dict[str, Any]:
-    labels = posterior.point_estimate(loss="vi", random_state=0)
+    labels = posterior.point_estimate("vi", random_state=0)
     scores = evaluate(gold, labels)
     low, high = posterior.n_clusters_interval(0.9)
     return {

@@ -150,8 +150,8 @@ def test_the_estimate_beats_every_draw_and_finds_a_noisy_truth():
 def test_the_same_seed_gives_the_same_estimate():
     rng = np.random.default_rng(12)
     post = Posterior(rng.integers(0, 6, (2, 30, 50)))
-    first = post.point_estimate(n_starts=3, random_state=4)
-    assert np.array_equal(first, post.point_estimate(n_starts=3, random_state=4))
+    first = post.point_estimate("vi", n_starts=3, random_state=4)
+    assert np.array_equal(first, post.point_estimate("vi", n_starts=3, random_state=4))
     assert np.array_equal(first, canonical_labels(first))
 
 
@@ -179,7 +179,10 @@ def test_all_items_known_or_one_draw():
 
 def test_wrong_options_are_refused():
     post = Posterior(np.zeros((1, 2, 3), int))
+    for wrong in ["rand", "precision", "precision=0", "precision=1.1", "precision=nan", "precision=x", None]:
+        with pytest.raises(InputError, match="there is no answer"):
+            post.point_estimate(wrong)
     with pytest.raises(InputError, match="no loss 'rand'"):
-        post.point_estimate("rand")
+        post.distances([0, 0, 0], "rand")
     with pytest.raises(InputError, match="n_starts is 0"):
         post.point_estimate(n_starts=0)

@@ -9,11 +9,10 @@ from scipy.sparse.csgraph import connected_components
 
 from scdp.posterior import Posterior, canonical_labels
 from scdp.posterior import search as search_module
-from scdp.posterior import together as together_module
 from scdp.posterior.components import components, grouped
+from scdp.posterior.pairs import find_pairs_between, split_into_blocks
 from scdp.posterior.search import expected_loss, minimise_expected_loss, search_partition
 from scdp.posterior.small_parts import MOST_ITEMS, solve_parts
-from scdp.posterior.together import pairs_together
 
 LOSSES = ["vi", "binder"]
 
@@ -139,28 +138,46 @@ def test_estimates_with_known_clusters_do_not_depend_on_how_they_are_stored():
     raw = np.where(fixed >= 0, fixed, rng.integers(0, 40, (1, 15, 60)))
     post = Posterior(raw, fixed=fixed)
     labels = canonical_labels(fixed[:20])
-    assert np.array_equal(canonical_labels(post.point_estimate()[:20]), labels)
+    found = post.point_estimate("vi")
+    assert np.array_equal(canonical_labels(found[:20]), labels)
     plain = minimise_expected_loss(
         np.array([canonical_labels(row) for row in raw[0]]), fixed=fixed.astype(np.int32)
     )
-    assert post.expected_loss(post.point_estimate()) == pytest.approx(post.expected_loss(plain), abs=1e-9)
+    assert post.expected_loss(found) == pytest.approx(post.expected_loss(plain), abs=1e-9)
 
 
-@pytest.mark.parametrize("small", [2, 4, 32])
-def test_pairs_sometimes_together_are_those_of_the_matrix(monkeypatch, small):
-    monkeypatch.setattr(together_module, "SMALL", small)
-    monkeypatch.setattr(together_module, "CHUNK_LABELS", 200)
+@pytest.mark.parametrize("at_once", [2, 20, 10_000])
+def test_pairs_sometimes_together_are_those_of_the_matrix(monkeypatch, at_once):
+    monkeypatch.setattr("scdp.posterior.pairs.ITEMS_AT_ONCE", at_once)
     rng = np.random.default_rng(8)
     draws = draws_of_parts(rng, rng.choice([1, 2, 3, 5, 9], 25), 30)
     post = Posterior(draws[None])
     matrix = post.co_clustering_matrix()
     left, right = np.nonzero(np.triu((matrix >= 0.2) & (matrix <= 0.9), k=1))
-    found = pairs_together(post.stored, np.arange(30), 0.2, 0.9)
+    found = find_pairs_between(post.stored, np.arange(30), 0.2, 0.9)
     order = np.lexsort(found[1::-1])
     assert np.array_equal(found[0][order], left)
     assert np.array_equal(found[1][order], right)
     assert np.allclose(found[2][order], matrix[left, right])
     assert len(left) > 20
+
+
+def test_pairs_of_more_labels_than_fit_are_counted_in_some_of_the_draws(monkeypatch):
+    raw = np.zeros((1, 10, 4), int)
+    raw[0, 1::2] = [0, 1, 2, 3]
+    stored = Posterior(raw).stored
+    assert find_pairs_between(stored, np.arange(10), 0.1, 1.0)[2].tolist() == [0.5] * 6
+    monkeypatch.setattr("scdp.posterior.pairs.MOST_LABELS", 20)
+    assert find_pairs_between(stored, np.arange(10), 0.1, 1.0)[2].tolist() == [1.0] * 6
+
+
+def test_blocks_hold_whole_components_and_only_those_chosen(monkeypatch):
+    bounds = np.array([0, 4, 6, 9, 12, 15, 20])
+    monkeypatch.setattr("scdp.posterior.pairs.ITEMS_AT_ONCE", 8)
+    assert split_into_blocks(bounds) == [(0, 9), (9, 20)]
+    chosen = np.array([False, True, True, False, False, True])
+    assert split_into_blocks(bounds, chosen) == [(4, 9), (15, 20)]
+    assert split_into_blocks(np.array([0])) == []
 
 
 def test_a_restriction_in_another_order_keeps_every_draw():

@@ -252,4 +252,4 @@ class Estimator(ClusterMixin, BaseEstimator):
 
 def _estimate(posterior: Posterior) -> Integers:
     """The partition of least expected variation of information."""
-    return np.asarray(posterior.point_estimate(random_state=0), dtype=np.int64)
+    return np.asarray(posterior.point_estimate("vi", random_state=0), dtype=np.int64)

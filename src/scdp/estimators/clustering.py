@@ -146,7 +146,7 @@ def _dense_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integer
 
 def _sparse_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integers, Integers, Floats]:
     """As `_dense_pairs`, by counting over some draws only the pairs that are ever together."""
-    from scdp.posterior.together import pairs_together
+    from scdp.posterior.pairs import find_pairs_between
 
     stored = posterior.stored
-    return pairs_together(stored, stored.evenly_spaced(SPARSE_DRAWS), low, high)
+    return find_pairs_between(stored, stored.evenly_spaced(SPARSE_DRAWS), low, high)

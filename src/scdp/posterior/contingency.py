@@ -48,10 +48,15 @@ class Partition:
 
     def distances(self, draws: NDArray[np.int32], terms: Floats) -> Floats:
         """The loss against each draw, whose labels are (draw, item)."""
-        out = np.empty(len(draws))
+        own, others, overlaps = self.measure(draws, terms)
+        return np.maximum(0.0, own - 2.0 * overlaps + others)
+
+    def measure(self, draws: NDArray[np.int32], terms: Floats) -> tuple[float, Floats, Floats]:
+        """The sum of f over the clusters of this partition; of each draw; and over their overlaps."""
+        others, overlaps = np.empty((2, len(draws)))
         scratch = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
-        measure_distances(draws, self.order, self.bounds, self.weights, terms, scratch, out)
-        return out
+        own = measure_overlaps(draws, self.order, self.bounds, self.weights, terms, scratch, others, overlaps)
+        return own, others, overlaps
 
     def add_memberships(self, draws: NDArray[np.int32], out: Floats) -> None:
         """Add to `out`, for each item, the sum over draws of the share of its cluster it is with."""
@@ -77,16 +82,20 @@ def take_terms(
 
 
 @kernel
-def measure_distances(
+def measure_overlaps(
     draws: NDArray[np.int32],
     order: Counts,
     bounds: Counts,
     weights: Counts,
     terms: Floats,
     counts: Counts,
-    out: Floats,
-) -> None:
-    """The loss between one partition (`order`, `bounds`) and each draw, by one pass over the items a draw."""
+    others: Floats,
+    overlaps: Floats,
+) -> float:
+    """Sums of f over the clusters of each draw and over their overlaps with one partition (`order`, `bounds`).
+
+    Returns the sum over the clusters of the partition itself.
+    """
     own = 0.0
     for cluster in range(len(bounds) - 1):
         own += terms[weights[order[bounds[cluster] : bounds[cluster + 1]]].sum()]
@@ -96,8 +105,9 @@ def measure_distances(
         for cluster in range(len(bounds) - 1):
             members = order[bounds[cluster] : bounds[cluster + 1]]
             overlap += take_terms(row, members, weights, terms, counts)
-        other = take_terms(row, order, weights, terms, counts)
-        out[draw] = max(0.0, own + other - 2.0 * overlap)
+        overlaps[draw] = overlap
+        others[draw] = take_terms(row, order, weights, terms, counts)
+    return own
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Point estimates: stored draws enter, labels of least expected loss leave.
+"""Point estimates: stored draws enter, the labels that are best by what the user wants leave.
 
 Only hidden items are searched; each known cluster stands among them as one heavy item that cannot move.
 """
@@ -8,35 +8,69 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.errors import InputError
 from scdp.posterior.canonical import Labels, canonical_labels
-from scdp.posterior.contingency import Loss
 from scdp.posterior.draws import Codes, StoredDraws
-from scdp.posterior.search import RandomState, minimise_expected_loss
+from scdp.posterior.links import maximise_expected_f, maximise_recall
+from scdp.posterior.search import RandomState, check_starts, minimise_expected_loss
 
 # Labels of all draws at once: 256 MB.
 MAX_LABELS = 1 << 26
 
 
+FLOOR = "precision="
+
+
 def point_estimate(
-    stored: StoredDraws, loss: Loss, n_starts: int | None, max_draws: int, random_state: RandomState
+    stored: StoredDraws, answer: str, n_starts: int | None, max_draws: int, random_state: RandomState
 ) -> Labels:
     """Canonical labels of all items; known items keep their grouping."""
+    precision = check_answer(answer)
+    check_starts(n_starts)
     if len(stored.hidden) == 0:
         return canonical_labels(stored.known)
     affordable = MAX_LABELS // len(stored.hidden)
     codes = stored.codes_at(stored.evenly_spaced(min(max_draws, affordable)))
     met = _met_clusters(stored, codes)
     sizes = np.bincount(stored.known[stored.known >= 0], minlength=stored.n_known_clusters)[met]
-    free = np.full(codes.shape[1], -1, np.int32)
-    found = minimise_expected_loss(
-        _with_heavy_items(codes, met),
-        loss=loss,
-        fixed=np.concatenate([free, np.arange(len(met), dtype=np.int32)]),
-        weights=np.concatenate([np.ones(len(free), np.int64), sizes.astype(np.int64)]),
-        n_starts=n_starts,
-        random_state=random_state,
-    )
+    draws = _with_heavy_items(codes, met)
+    weights = np.concatenate([np.ones(codes.shape[1], np.int64), sizes.astype(np.int64)])
+    is_known = np.arange(len(weights)) >= codes.shape[1]
+    if precision is not None:
+        found = maximise_recall(draws, weights, is_known, precision, n_starts, random_state)
+    elif answer == "f":
+        found = maximise_expected_f(draws, weights, is_known, n_starts, random_state)
+    else:
+        found = minimise_expected_loss(
+            draws,
+            loss="vi" if answer == "vi" else "binder",
+            fixed=np.where(is_known, np.arange(len(weights)), -1).astype(np.int32),
+            weights=weights,
+            n_starts=n_starts,
+            random_state=random_state,
+        )
     return _spread(stored, found, met)
+
+
+def check_answer(answer: str) -> float | None:
+    """The floor on expected precision that an answer asks for, or None; what is no answer is refused.
+
+    Parameters
+    ----------
+    answer : "f", "vi", "binder", or "precision=" and a number above 0 and at most 1.
+    """
+    if answer in ("f", "vi", "binder"):
+        return None
+    try:
+        floor = float(answer.removeprefix(FLOOR)) if answer.startswith(FLOOR) else 0.0
+    except (AttributeError, ValueError):
+        floor = 0.0
+    if not 0.0 < floor <= 1.0:
+        raise InputError(
+            f"there is no answer {answer!r}: choose 'f', 'vi', 'binder', or a floor on the expected precision "
+            "such as 'precision=0.99'"
+        )
+    return floor
 
 
 def _met_clusters(stored: StoredDraws, codes: Codes) -> NDArray[np.int64]:

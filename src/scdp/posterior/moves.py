@@ -1,9 +1,9 @@
 """Moves that lower the expected loss of a partition: one item, or all items of one cluster, at a time.
 
-With f as in `contingency`, adding item i to cluster k costs  g(n_k) - (2 / D) sum_d g(n_kd)  where g(x) is
+With f as in `contingency`, adding item i to cluster k costs  p g(n_k) - (2 / D) sum_d g(n_kd)  where g(x) is
 f(x + 1) - f(x), D the number of draws, and n_kd counts the members of k that draw d puts together with i; a
-new cluster costs nothing. Each draw keeps, for each of its clusters, a short list of the candidate's clusters
-that meet it.
+new cluster costs nothing. The price p of a cluster is 1 for both losses, and lower where more links are wanted.
+Each draw keeps, for each of its clusters, a short list of the candidate's clusters that meet it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def remove(item: int, overlaps: Any, candidate: Any) -> None:
 
 
 @kernel
-def choose(item: int, gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> tuple[int, float, float]:
+def choose(
+    item: int, price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
+) -> tuple[int, float, float]:
     """The best cluster for an item (-1 = a new one), what it costs, and what staying where it is costs."""
     lists, scores, touched = overlaps.lists, candidate.scores, candidate.touched
     own = candidate.labels[item]
@@ -113,10 +115,11 @@ def choose(item: int, gains: NDArray[np.float64], overlaps: Any, candidate: Any)
                     n_touched += 1
                 scores[label] += gain
     best, best_cost = -1, 0.0
-    stay = 0.0 if own < 0 else gains[candidate.sizes[own] - 1]
+    stay = 0.0 if own < 0 else price * gains[candidate.sizes[own] - 1]
     for index in range(n_touched):
         label = touched[index]
-        cost = gains[candidate.sizes[label] - (label == own)] - 2.0 * scores[label] / lists.shape[0]
+        size_cost = price * gains[candidate.sizes[label] - (label == own)]
+        cost = size_cost - 2.0 * scores[label] / lists.shape[0]
         scores[label] = 0.0
         if label == own:
             stay = cost
@@ -135,9 +138,9 @@ def unused_label(candidate: Any) -> int:
 
 
 @kernel
-def settle(item: int, gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> float:
+def settle(item: int, price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> float:
     """Put an unplaced item where it costs least, and return that cost."""
-    label, cost, _ = choose(item, gains, overlaps, candidate)
+    label, cost, _ = choose(item, price, gains, overlaps, candidate)
     if label < 0:
         label = unused_label(candidate)
     place(item, label, 1, overlaps, candidate)
@@ -145,15 +148,17 @@ def settle(item: int, gains: NDArray[np.float64], overlaps: Any, candidate: Any)
 
 
 @kernel
-def sweep_items(order: NDArray[np.int64], gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> bool:
+def sweep_items(
+    order: NDArray[np.int64], price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
+) -> bool:
     """Move each item to where it costs least; whether any moved."""
     moved = False
     for item in order:
         if candidate.labels[item] < 0:
-            settle(item, gains, overlaps, candidate)
+            settle(item, price, gains, overlaps, candidate)
             moved = True
             continue
-        label, cost, stay = choose(item, gains, overlaps, candidate)
+        label, cost, stay = choose(item, price, gains, overlaps, candidate)
         if cost < stay - LEAST_GAIN:
             remove(item, overlaps, candidate)
             if label < 0:
@@ -165,17 +170,17 @@ def sweep_items(order: NDArray[np.int64], gains: NDArray[np.float64], overlaps: 
 
 @kernel
 def rebuild_cluster(
-    members: NDArray[np.int64], gains: NDArray[np.float64], overlaps: Any, candidate: Any
+    members: NDArray[np.int64], price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
 ) -> bool:
     """Dissolve a cluster and settle its items one by one; undone unless that lowers the loss."""
     label = int(candidate.labels[members[0]])
     before = 0.0
     for item in members:
-        before += choose(item, gains, overlaps, candidate)[2]
+        before += choose(item, price, gains, overlaps, candidate)[2]
         remove(item, overlaps, candidate)
     after = 0.0
     for item in members:
-        after += settle(item, gains, overlaps, candidate)
+        after += settle(item, price, gains, overlaps, candidate)
     if after < before - LEAST_GAIN:
         return True
     for item in members:
@@ -187,7 +192,7 @@ def rebuild_cluster(
 
 @kernel
 def rebuild_clusters(
-    order: NDArray[np.int64], gains: NDArray[np.float64], overlaps: Any, candidate: Any
+    order: NDArray[np.int64], price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
 ) -> bool:
     """Try to rebuild every cluster once; whether any attempt was kept."""
     ends = np.zeros(len(candidate.sizes) + 1, np.int64)
@@ -204,7 +209,7 @@ def rebuild_clusters(
     begin = 0
     for label in range(len(candidate.sizes)):
         if ends[label] - begin > 1:
-            improved |= rebuild_cluster(members[begin : ends[label]], gains, overlaps, candidate)
+            improved |= rebuild_cluster(members[begin : ends[label]], price, gains, overlaps, candidate)
         begin = ends[label]
     return improved
 
@@ -214,6 +219,7 @@ def descend(
     order: NDArray[np.int64],
     weights: NDArray[np.int64],
     start: NDArray[np.int32],
+    price: float,
     gains: NDArray[np.float64],
     max_rounds: int,
     max_sweeps: int,
@@ -232,7 +238,7 @@ def descend(
             place(item, int(start[item]), weights[item], overlaps, candidate)
     for rounds_done in range(max_rounds + 1):
         for _ in range(max_sweeps):
-            if not sweep_items(order, gains, overlaps, candidate):
+            if not sweep_items(order, price, gains, overlaps, candidate):
                 break
-        if rounds_done == max_rounds or not rebuild_clusters(order, gains, overlaps, candidate):
+        if rounds_done == max_rounds or not rebuild_clusters(order, price, gains, overlaps, candidate):
             break

@@ -130,20 +130,38 @@ class Posterior:
 
     def point_estimate(
         self,
-        loss: Loss = "vi",
+        answer: str = "f",
         *,
         n_starts: int | None = None,
         max_draws: int = 1000,
         random_state: int | np.random.Generator | None = 0,
     ) -> Labels:
-        """Canonical labels of the partition that minimises the expected loss, "vi" or "binder".
+        """The partition that is best by what is wanted.
 
-        Known items keep their given grouping. At most `max_draws` draws are used, evenly thinned over all
-        chains, and fewer where draws x items would pass 64 million.
+        Parameters
+        ----------
+        answer : "f" gives the highest expected pairwise F; "vi" and "binder" the least expected variation of
+            information and the fewest wrong pairs; "precision=0.99" the most expected recall at an expected
+            pairwise precision of at least 0.99.
+        n_starts : searches of each large component from different starts; None = as many as take about a second.
+        max_draws : at most so many draws are used, evenly thinned over all chains, and fewer where draws x items
+            would pass 64 million.
+        random_state : seed of the search.
+
+        Returns
+        -------
+        Canonical labels of all items; known items keep their given grouping.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> post = Posterior(np.array([[[0, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 2], [0, 1, 2]]]))
+        >>> post.point_estimate("f"), post.point_estimate("vi")
+        (array([0, 0, 1], dtype=int32), array([0, 1, 2], dtype=int32))
         """
         from scdp.posterior.estimate import point_estimate
 
-        return point_estimate(self.stored, loss, n_starts, max_draws, random_state)
+        return point_estimate(self.stored, answer, n_starts, max_draws, random_state)
 
     def expected_loss(self, labels: ArrayLike, loss: Loss = "vi") -> float:
         """The mean distance of a partition to the draws; see `distances`."""

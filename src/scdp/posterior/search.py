@@ -9,6 +9,7 @@ random order, then improve by moving items and by dissolving clusters.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from scdp.errors import InputError
 from scdp.posterior.canonical import Labels, canonical_labels
-from scdp.posterior.components import Components, components
+from scdp.posterior.components import Components, components, grouped
 from scdp.posterior.contingency import Loss, Partition, loss_terms
 from scdp.posterior.moves import Candidate, Overlaps, descend, find_begins
 from scdp.posterior.small_parts import MOST_ITEMS, solve_parts
@@ -58,7 +59,7 @@ def minimise_expected_loss(
     items with one label stay together, items with different labels apart; free items may join them. An item
     of weight w, which must be fixed, stands for w items. `n_starts` is for `search_partition`.
     """
-    _check_starts(n_starts)
+    check_starts(n_starts)
     n_items = draws.shape[1]
     fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumbered(fixed)
     weights = np.ones(n_items, np.int64) if weights is None else weights
@@ -66,13 +67,46 @@ def minimise_expected_loss(
     small = parts.sizes <= MOST_ITEMS
     labels = np.empty(n_items, np.int64)
     n_labels = _solve(parts.chosen(small), draws, fixed, weights, loss, labels)
-    batches = _batches(parts.chosen(~small))
-    starts = n_starts or _usual_starts(len(draws) * sum(map(len, batches)))
+    searched = np.empty(n_items, np.int64)
+    search_components(
+        parts.chosen(~small),
+        draws,
+        searched,
+        loss=loss,
+        fixed=fixed,
+        weights=weights,
+        n_starts=n_starts,
+        random_state=random_state,
+    )
+    large = parts.chosen(~small).items
+    labels[large] = n_labels + searched[large]
+    return canonical_labels(labels)
+
+
+def search_components(
+    parts: Components,
+    draws: NDArray[np.int32],
+    labels: NDArray[np.int64],
+    *,
+    loss: Loss,
+    fixed: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    n_starts: int | None,
+    random_state: RandomState,
+    price: float = 1.0,
+    start: Labels | None = None,
+) -> None:
+    """Write to `labels` (item) the best clusters found of each component's items, numbered by their first item.
+
+    `start` is a partition of all items to begin with besides; for the rest see `search_partition`.
+    """
+    batches = _batches(parts)
+    starts = _usual_starts(len(draws) * sum(map(len, batches))) if n_starts is None else n_starts
     # One batch takes what is given, so that a search of few items is what it would be alone.
     several = len(batches) > 1
     states = np.random.default_rng(random_state).spawn(len(batches)) if several else [random_state]
 
-    def searched(batch: NDArray[np.int64], state: RandomState) -> Labels:
+    def search(batch: NDArray[np.int64], state: RandomState) -> Labels:
         return search_partition(
             _columns(draws, batch),
             loss=loss,
@@ -80,13 +114,14 @@ def minimise_expected_loss(
             weights=weights[batch],
             n_starts=starts,
             random_state=state,
+            price=price,
+            given=[] if start is None else [canonical_labels(start[batch])],
         )
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for batch, found in zip(batches, pool.map(searched, batches, states), strict=True):
-            labels[batch] = n_labels + found
-            n_labels += int(found.max()) + 1
-    return canonical_labels(labels)
+        for batch, found in zip(batches, pool.map(search, batches, states), strict=True):
+            items, bounds = grouped(found)
+            labels[batch] = batch[items[bounds[:-1]]][found]
 
 
 def _batches(parts: Components) -> list[NDArray[np.int64]]:
@@ -134,26 +169,30 @@ def search_partition(
     weights: NDArray[np.int64] | None = None,
     n_starts: int | None = None,
     random_state: RandomState = 0,
+    price: float = 1.0,
+    given: Sequence[Labels] = (),
 ) -> Labels:
     """As `minimise_expected_loss`, by search from `n_starts` starts (4; up to 64 for small problems).
 
-    Here `draws` must be canonical labels.
+    Here `draws` must be canonical labels. `price` is that of a cluster (see `moves`); `given` are further
+    starts, canonical labels that respect the fixed items; without one, `n_starts` must be at least one.
     """
-    _check_starts(n_starts)
     if n_starts is None:
         n_starts = _usual_starts(draws.size)
-    search = _Search(draws, loss, fixed, weights)
+    search = _Search(draws, loss, fixed, weights, price)
     if len(search.free) == 0:
         return canonical_labels(search.fixed)
     rng = np.random.default_rng(random_state)
-    starts = search.promising_starts((n_starts + 1) // 2, 2 * n_starts)
+    starts = search.promising_starts((n_starts + 1) // 2, 2 * n_starts) if n_starts else []
     starts += [search.fixed] * (n_starts - len(starts))
     found = {labels.tobytes(): labels for labels in (search.move_items(start, rng) for start in starts)}
     finalists = sorted(found.values(), key=search.expected_loss)[: -(-n_starts // STARTS_A_FINALIST)]
+    finalists += given
     return min((search.rebuild(labels, rng) for labels in finalists), key=search.expected_loss)
 
 
-def _check_starts(n_starts: int | None) -> None:
+def check_starts(n_starts: int | None) -> None:
+    """Refuse a search without a start."""
     if n_starts is not None and n_starts < 1:
         raise InputError(f"n_starts is {n_starts}: at least one start is needed")
 
@@ -167,9 +206,10 @@ class _Search:
         loss: Loss,
         fixed: NDArray[np.int32] | None,
         weights: NDArray[np.int64] | None,
+        price: float,
     ) -> None:
         n_items = draws.shape[1]
-        self.draws = draws
+        self.draws, self.price = draws, price
         self.weights = np.ones(n_items, np.int64) if weights is None else weights
         self.fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumbered(fixed)
         self.free = np.flatnonzero(self.fixed < 0)
@@ -181,7 +221,8 @@ class _Search:
         self.candidate = _empty_candidate(n_items)
 
     def expected_loss(self, labels: Labels) -> float:
-        return float(Partition.of(labels, self.weights).distances(self.draws, self.terms).mean())
+        own, others, overlaps = Partition.of(labels, self.weights).measure(self.draws, self.terms)
+        return float((self.price * own - 2.0 * overlaps + others).mean())
 
     def promising_starts(self, n_best: int, n_tried: int) -> list[Labels]:
         """The best of some evenly spaced draws, made to respect the fixed items, and of a single cluster."""
@@ -203,7 +244,7 @@ class _Search:
 
     def _descend(self, start: Labels, order: NDArray[np.int64], rounds: int) -> Labels:
         candidate, overlaps = self.candidate, self.overlaps
-        descend(order, self.weights, start, self.gains, rounds, MAX_SWEEPS, overlaps, candidate)
+        descend(order, self.weights, start, self.price, self.gains, rounds, MAX_SWEEPS, overlaps, candidate)
         return canonical_labels(candidate.labels)
 
     def _apart(self, draw: NDArray[np.int32]) -> Labels:
