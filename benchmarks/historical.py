@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.linkage import parts, shown
-from scdp import SCDP, EntityResolver
+from scdp import EntityResolver
 from scdp.blocking import candidate_pairs
 from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
+from scdp.linkage.candidates import MOST_CANDIDATES
+from scdp.linkage.copies import Copies
 from scdp.metrics import evaluate
 from scdp.paper.datasets import load_historical
 from scdp.table.propose import proposed_comparisons
@@ -77,19 +79,27 @@ def seconds(what: str, wall: float, processor: float) -> dict[str, float]:
     return {f"{what}_seconds": round(wall, 1), f"{what}_processor": round(processor, 1)}
 
 
-def blocked(model: SCDP, test: Labelled, gold: np.ndarray) -> dict[str, Any]:
-    """What was compared: candidates, and the share of true pairs among them."""
+def blocked(model: EntityResolver, test: Labelled, gold: np.ndarray) -> dict[str, Any]:
+    """What was compared, without copies of one record: candidates, and the share of true pairs among them."""
     fitted = model.fitted_
-    rows = fitted.rows.none().joined(test.data, None, False)
-    chosen = fitted.wide.blocked(rows)
-    pairs = candidate_pairs(test.data, chosen.blocking)
-    sizes = np.bincount(gold)
-    kept = int((gold[pairs.left] == gold[pairs.right]).sum())
+    spec = fitted.rows.spec
+    copies = Copies.find(test.data, spec, None, np.full(len(test), -1))
+    records = test.data.take(copies.kept)
+    pairs = candidate_pairs(records, fitted.ladder.choose(records, spec))
+    different = gold[copies.kept]
+    kept = int((different[pairs.left] == different[pairs.right]).sum())
     return {
-        "through_sieve": chosen.sieve is not None,
+        "copies": len(test) - len(records),
         "candidates": len(pairs),
-        "true_pairs_kept": kept / int((sizes * (sizes - 1) // 2).sum()),
+        "prefiltered": len(pairs) > MOST_CANDIDATES,
+        "true_pairs_kept": kept / n_pairs(different),
     }
+
+
+def n_pairs(cluster: np.ndarray) -> int:
+    """Pairs that are together."""
+    sizes = np.bincount(cluster)
+    return int((sizes * (sizes - 1) // 2).sum())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Record linkage sets: train on 30 % of the entities, cluster the rest; the flagship against ModernBinary.
+"""Record linkage sets: train on 30 % of the entities, cluster the rest; the resolver against ModernBinary.
 
-python -m benchmarks.linkage [--sets restaurant,febrl3,historical] [--systems flagship,modernbinary] [--out FILE]
+python -m benchmarks.linkage [--sets restaurant,febrl3,historical] [--systems resolver,modernbinary] [--out FILE]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRAIN_SHARE = 0.3
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--systems", default="flagship,modernbinary")
+    parser.add_argument("--systems", default="resolver,modernbinary")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -57,7 +57,7 @@ def tried(name: str, system: str, train: Labelled, test: Labelled) -> dict[str, 
     known, gold = (canonical_labels(part.clusters.tolist()) for part in (train, test))
     start = time.perf_counter()
     row: dict[str, Any] = {"set": name, "system": system, "train": len(train), "test": len(test)}
-    if system == "flagship":
+    if system == "resolver":
         model = EntityResolver(spec=spec, random_state=0).fit(train.data, known)
         fitted = time.perf_counter()
         labels, posterior = model.predict_with_posterior(test.data)

@@ -103,6 +103,8 @@ class SCDP(Estimator):
     """
 
     fitted_class = ChainsFit
+    # The paper's models answer by least expected variation of information.
+    answer = "vi"
 
     def __init__(
         self,

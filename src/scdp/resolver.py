@@ -12,12 +12,13 @@ from scdp._typing import Groups, Integers
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import at_least_one
 from scdp.estimators.inputs import Rows
-from scdp.estimators.needs import Extent, lesson_needs, seating_needs
+from scdp.estimators.needs import Extent, sampling_needs, training_needs
 from scdp.io.memory import require
-from scdp.linkage.learned import Choices
-from scdp.linkage.learned_fit import LearnedFit
+from scdp.linkage.fit import Choices
+from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import Engine, InThreads
 from scdp.posterior import Posterior
+from scdp.posterior.estimate import check_answer
 from scdp.table.spec import Spec
 
 # Of many items, as many draws as of a few would take gigabytes, and sums over them are sharp with less: draws times
@@ -36,8 +37,9 @@ class EntityResolver(Estimator):
         Draws over all chains. They are independent, so chains only share them out.
     n_chains : int
         Parts in which draws are handed over, for diagnostics.
-    n_types : int
-        Reference types.
+    answer : {"f", "vi", "binder", "precision=0.99"}
+        What the point estimate optimises: expected pairwise F, expected variation of information, expected wrong
+        pairs, or recall subject to a floor on expected precision.
     boosted : bool, optional
         Whether pairs are also judged by boosted trees; None = where there is enough to learn from.
     share_clusters : bool
@@ -74,14 +76,14 @@ class EntityResolver(Estimator):
 
     model = "resolver"
     takes_candidates = True
-    fitted_class = LearnedFit
+    fitted_class = ResolverFit
 
     def __init__(
         self,
         *,
         n_draws: int = 240,
         n_chains: int = 4,
-        n_types: int = 1,
+        answer: str = "f",
         boosted: bool | None = None,
         share_clusters: bool = False,
         standardize: bool = True,
@@ -94,7 +96,7 @@ class EntityResolver(Estimator):
     ) -> None:
         self.n_draws = n_draws
         self.n_chains = n_chains
-        self.n_types = n_types
+        self.answer = answer
         self.boosted = boosted
         self.share_clusters = share_clusters
         self.standardize = standardize
@@ -106,7 +108,8 @@ class EntityResolver(Estimator):
         self.verbose = verbose
 
     def check_parameters(self) -> None:
-        at_least_one(self, "n_chains", "n_draws", "n_types")
+        at_least_one(self, "n_chains", "n_draws")
+        check_answer(self.answer)
 
     def count_draws(self, n_items: int) -> int:
         """How many draws there are of so many items."""
@@ -119,15 +122,15 @@ class EntityResolver(Estimator):
         everyone = n_fit is not None or self.share_clusters
         sampled = np.arange(len(rows)) if everyone else hidden
         total = max(self.count_draws(len(sampled)), self.n_chains)
-        needs = seating_needs(rows, sampled, total, self.n_types, self.n_jobs)
-        require([*(lesson_needs(rows, self.n_jobs) if n_fit is None else ()), *needs])
+        needs = sampling_needs(rows, sampled, total, self.n_jobs)
+        require([*(training_needs(rows) if n_fit is None else ()), *needs])
 
     def _sample_fit(
         self, rows: Rows, known: Integers, groups: Groups, features: tuple[str, ...], seed: int
-    ) -> tuple[Posterior, LearnedFit]:
-        choices = Choices(boosted=self.boosted, n_types=self.n_types)
+    ) -> tuple[Posterior, ResolverFit]:
+        choices = Choices(boosted=self.boosted)
         with self._bar("learning") as progress:
-            fitted = LearnedFit.train(
+            fitted = ResolverFit.train(
                 rows, known, groups, features, choices, seed, count_workers(self.n_jobs), progress
             )
         everyone = np.arange(len(known))
@@ -139,14 +142,14 @@ class EntityResolver(Estimator):
         return posterior, replace(fitted, rows=rows.take_none(), documents=nobody)
 
     def _sample_more(self, new: Any, groups: Groups, known: Integers, seed: int) -> Posterior:
-        fitted = cast(LearnedFit, self.fitted_)
+        fitted = cast(ResolverFit, self.fitted_)
         with self._bar("comparing") as progress:
             rows = fitted.rows.append(new, groups, self.share_clusters, progress)
         return self._sample(fitted, rows, groups, np.arange(len(rows)), known, seed, True)
 
     def _sample(
         self,
-        fitted: LearnedFit,
+        fitted: ResolverFit,
         rows: Rows,
         groups: Groups,
         items: Integers,

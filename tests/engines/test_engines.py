@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -17,24 +18,25 @@ from scdp.engines.finished import FinishedShards
 from scdp.engines.local import Worker
 from scdp.errors import InputError
 from scdp.linkage import shards as shards_module
-from scdp.linkage.learned import LearnedRestaurant, Member
-from scdp.linkage.likelihood import Weights
+from scdp.linkage.curves import Knots
+from scdp.linkage.ensemble import Ensemble, Parameters
+from scdp.linkage.evidence import Layout, TableEvidence
 from scdp.linkage.pairs import Pairs
-from scdp.linkage.pieces import Knots
-from scdp.linkage.shards import InThreads, everyone_alone, label_by_first, shards_of
-from scdp.linkage.training import Parameters
+from scdp.linkage.shards import InThreads, all_apart, label_by_first, split_shards
 
 N_DRAWS = 8
 
 
-def made_restaurant() -> LearnedRestaurant:
-    knots = Knots(np.array([[0.0, 0.5, 1.0]]), np.array([-1]))
-    members = []
-    for bias in (1.5, 2.5):
-        one = np.ones(1)
-        weights = Weights(0 * one, bias * one, one, 0.2 * one, -4 * one)
-        members.append(Member(Parameters(np.full((1, 1, 2), -3.0), np.zeros((1, 1)), weights), None))
-    return LearnedRestaurant(knots, tuple(members), 2)
+def made_ensemble(log_odds: float = 1.0) -> Ensemble:
+    """Two members, of one feature and the evidence of it."""
+    at = np.array([[-10.0, 0.0, 10.0], [0.0, 0.5, 1.0]])
+    knots = Knots(at, np.array([1, -1]))
+    heights = np.array([[-3.0, 0.0, 3.0], [0.0, -3.0, -6.0]])
+    members = tuple(Parameters(heights, np.zeros(2), bias, 0.6, -0.5) for bias in (1.5, 2.5))
+    ratio = np.linspace(3.0, -3.0, 7)[None]
+    table = TableEvidence(Layout.of(["name"], [-1]), ratio, ratio[:, 0], 0.01)
+    floors = np.array([-6.0, -5.0])
+    return Ensemble(knots, members, (), None, log_odds, 1.0, 2, table, floors)
 
 
 def made_problem(n: int = 3000, seed: int = 0) -> tuple[Pairs, np.ndarray]:
@@ -60,7 +62,7 @@ def test_shards_hold_every_pair_once_and_whole_components(entries, monkeypatch):
     monkeypatch.setattr(shards_module, "ENTRIES_AT_ONCE", entries)
     pairs, known = made_problem()
     found, items = [], []
-    for shard in shards_of(pairs, known):
+    for shard in split_shards(pairs, known):
         assert (np.diff(shard.items) > 0).all()
         found += list(zip(shard.items[shard.left], shard.items[shard.right], strict=True))
         items += shard.items.tolist()
@@ -72,12 +74,12 @@ def test_shards_hold_every_pair_once_and_whole_components(entries, monkeypatch):
 
 def test_draws_do_not_depend_on_how_items_are_divided(small_shards):
     pairs, known = made_problem()
-    restaurant = made_restaurant()
-    whole = InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)
-    divided = everyone_alone(N_DRAWS, known)
+    ensemble = made_ensemble()
+    whole = InThreads(1).sample(ensemble, pairs, known, N_DRAWS, 5)
+    divided = all_apart(N_DRAWS, known)
     n_shards = 0
-    for shard in shards_of(pairs, known):
-        divided[:, shard.items] = shard.seated(restaurant, N_DRAWS, 5)
+    for shard in split_shards(pairs, known):
+        divided[:, shard.items] = shard.sample(ensemble, N_DRAWS, 5)
         n_shards += 1
     assert n_shards > 5
     assert (whole == divided).all()
@@ -93,11 +95,11 @@ def test_labels_are_those_of_the_first_item():
 @pytest.mark.parametrize("workers", [1, 2])
 def test_processes_and_threads_give_the_draws_of_one(workers, fewest, small_shards):
     pairs, known = made_problem()
-    restaurant = made_restaurant()
+    ensemble = made_ensemble()
     seen: list[tuple[int, int]] = []
     engine = LocalEngine(workers, fewest=fewest)
-    found = engine.seat(restaurant, pairs, known, N_DRAWS, 5, lambda done, total: seen.append((done, total)))
-    assert (found == InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)).all()
+    found = engine.sample(ensemble, pairs, known, N_DRAWS, 5, lambda done, total: seen.append((done, total)))
+    assert (found == InThreads(1).sample(ensemble, pairs, known, N_DRAWS, 5)).all()
     assert seen[-1] == (len(pairs), len(pairs))
 
 
@@ -114,8 +116,8 @@ class Murderous(LocalEngine):
         super().__init__(2, fewest=0)
         self.left, self.after, self.murdered = n_murders, after, 0
 
-    def start(self, restaurant: LearnedRestaurant) -> Worker:
-        worker = super().start(restaurant)
+    def start(self, ensemble: Ensemble) -> Worker:
+        worker = super().start(ensemble)
         if self.left:
             self.left -= 1
             threading.Thread(target=self._kill, args=(worker,), daemon=True).start()
@@ -131,40 +133,40 @@ class Murderous(LocalEngine):
 @pytest.mark.parametrize("after", [0.0, 0.5])
 def test_a_killed_process_costs_only_what_it_was_doing(after, small_shards):
     pairs, known = made_problem()
-    restaurant = made_restaurant()
+    ensemble = made_ensemble()
     engine = Murderous(2, after)
-    found = engine.seat(restaurant, pairs, known, N_DRAWS, 5)
+    found = engine.sample(ensemble, pairs, known, N_DRAWS, 5)
     assert engine.murdered == 2
-    assert (found == InThreads(1).seat(restaurant, pairs, known, N_DRAWS, 5)).all()
+    assert (found == InThreads(1).sample(ensemble, pairs, known, N_DRAWS, 5)).all()
 
 
 class Deadly(LocalEngine):
     """Its processes die of every shard."""
 
     @staticmethod
-    def work(connection: Connection, restaurant: LearnedRestaurant) -> None:
+    def work(connection: Connection, ensemble: Ensemble) -> None:
         connection.recv()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_records_that_kill_every_process_are_given_up_in_a_sentence(small_shards):
     pairs, known = made_problem(400)
-    with pytest.raises(InputError, match="3 processes have died while seating the same records"):
-        Deadly(1, fewest=0).seat(made_restaurant(), pairs, known, N_DRAWS, 5)
+    with pytest.raises(InputError, match="3 processes have died while clustering the same records"):
+        Deadly(1, fewest=0).sample(made_ensemble(), pairs, known, N_DRAWS, 5)
 
 
 @pytest.mark.parametrize("fewest", [0, 10**9])
 def test_what_is_finished_is_not_done_again(small_shards, tmp_path: Path, fewest):
     pairs, known = made_problem()
-    restaurant = made_restaurant()
-    first = LocalEngine(1, tmp_path, fewest=fewest).seat(restaurant, pairs, known, N_DRAWS, 5)
+    ensemble = made_ensemble()
+    first = LocalEngine(1, tmp_path, fewest=fewest).sample(ensemble, pairs, known, N_DRAWS, 5)
     kept = sorted(tmp_path.glob("shard-*.npy"))
     assert len(kept) > 5
-    # One is missing and one is cut short: only these two are seated again.
+    # One is missing and one is cut short: only these two are sampled again.
     kept[0].unlink()
     kept[1].write_bytes(kept[1].read_bytes()[:100])
     times = {path: path.stat().st_mtime_ns for path in kept[2:]}
-    again = LocalEngine(1, tmp_path, fewest=fewest).seat(restaurant, pairs, known, N_DRAWS, 5)
+    again = LocalEngine(1, tmp_path, fewest=fewest).sample(ensemble, pairs, known, N_DRAWS, 5)
     assert (first == again).all()
     assert sorted(tmp_path.glob("shard-*.npy")) == kept
     assert {path: path.stat().st_mtime_ns for path in kept[2:]} == times
@@ -172,13 +174,15 @@ def test_what_is_finished_is_not_done_again(small_shards, tmp_path: Path, fewest
 
 def test_what_another_run_has_finished_is_not_taken(tmp_path: Path):
     pairs, known = made_problem(400)
-    restaurant = made_restaurant()
-    shard = next(shards_of(pairs, known))
-    FinishedShards(tmp_path, restaurant, N_DRAWS, 5).keep(shard, shard.seated(restaurant, N_DRAWS, 5))
-    assert FinishedShards(tmp_path, restaurant, N_DRAWS, 5).find(shard) is not None
-    assert FinishedShards(tmp_path, restaurant, N_DRAWS, 6).find(shard) is None
-    assert FinishedShards(tmp_path, restaurant, N_DRAWS + 1, 5).find(shard) is None
-    assert FinishedShards(None, restaurant, N_DRAWS, 5).find(shard) is None
+    ensemble = made_ensemble()
+    shard = next(split_shards(pairs, known))
+    FinishedShards(tmp_path, ensemble, N_DRAWS, 5).keep(shard, shard.sample(ensemble, N_DRAWS, 5))
+    assert FinishedShards(tmp_path, ensemble, N_DRAWS, 5).find(shard) is not None
+    assert FinishedShards(tmp_path, ensemble, N_DRAWS, 6).find(shard) is None
+    assert FinishedShards(tmp_path, ensemble, N_DRAWS + 1, 5).find(shard) is None
+    assert FinishedShards(tmp_path, made_ensemble(1.1), N_DRAWS, 5).find(shard) is None
+    assert FinishedShards(tmp_path, replace(ensemble, floors=None), N_DRAWS, 5).find(shard) is None
+    assert FinishedShards(None, ensemble, N_DRAWS, 5).find(shard) is None
 
 
 def test_no_workers_are_refused():

@@ -14,7 +14,7 @@ import pytest
 from digests.adapter import run_on_spark
 from digests.cases import many_people
 from digests.record import digest, read_digests
-from scdp import SCDP, EntityResolver, compare
+from scdp import EntityResolver, compare
 from scdp.blocking import (
     Blocking,
     candidate_pairs,
@@ -29,17 +29,17 @@ from scdp.blocking import (
     tokens,
     year,
 )
+from scdp.blocking.candidates import search_of
 from scdp.datasets import Labelled, make_records
 from scdp.engines import LocalEngine, SparkEngine
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
-from scdp.linkage.blocked import blocked_pairs, sifted_pairs
-from scdp.linkage.learned import Choices, LearnedRestaurant
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.candidates import Blocked, compare_candidates, sample_candidates, settle
+from scdp.linkage.features import Comparer
+from scdp.linkage.fit import Choices
+from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
-from scdp.linkage.sieve import Sieve
-from scdp.linkage.wide import Wide, learn_wide
 from scdp.table.records import Records, records_from
 from scdp.table.spec import Spec
 
@@ -95,6 +95,7 @@ def test_spark_gives_what_one_machine_gives(spark_or_skip: Any, subtests: pytest
         check_numbering,
         check_errors,
         check_20_000_records,
+        check_prefiltered_and_broken_up,
         check_clusters_of_20_000_records,
         check_digest,
     ):
@@ -154,7 +155,7 @@ def check_numbering(spark: Any) -> None:
 
 
 def check_errors(spark: Any) -> None:
-    from scdp.engines.spark.features import blocked_pairs as blocked_on_spark
+    from scdp.engines.spark.features import Job, compare_pairs
     from scdp.engines.spark.session import worker_errors
     from scdp.engines.spark.tables import frame_to_spark, records_to_spark
 
@@ -170,7 +171,9 @@ def check_errors(spark: Any) -> None:
     with pytest.raises(InputError, match="there is no column 'id'; it has: name"):
         frame_to_spark(frame(name=["x"]), "id")
     long = records_to_spark(spark, records_from({"name": ["a" * 30_000, "b"]}))
-    compared = blocked_on_spark(long, frame(left=[0], right=[1]), [compare.edit("name")])
+    few = Comparer.of(records_from({"name": ["a", "b"]}), [compare.edit("name")])
+    job = Job(few.columns.fields, few.count(), taught_by(make_records(300, kind="people")).ensemble, None)
+    compared = compare_pairs(long, frame(left=[0], right=[1]), job)
     with (
         pytest.raises(InputError, match=r"^records, row 1, column 'name': 30,000 characters"),
         worker_errors(),
@@ -181,58 +184,72 @@ def check_errors(spark: Any) -> None:
 def check_20_000_records(spark: Any) -> None:
     people = make_records(20_000, kind="people").data
     check_pairs(spark, people, LARGE, n_partitions=5)
-    wide = learned_from(make_records(1_500, kind="people", seed=1))
-    assert wide.far is not None
     few = people.take(np.arange(1_000))
-    near = blocked_pairs(few, SPEC, wide.blockings[0], workers=1)
-    check_draws(spark, few, wide.blockings[0], None, wide.restaurant, near)
-    sieve, restaurant = wide.far
-    far = sifted_pairs(people, SPEC, wide.blockings[-1], sieve, workers=1)
-    assert len(far) > 10_000
-    check_sifted(spark, people, wide.blockings[-1], sieve, far)
-    check_draws(spark, people, wide.blockings[-1], sieve, restaurant, far)
+    blocked = blocked_by(taught_by(make_records(600, kind="people", seed=1)), few)
+    assert check_compared(spark, blocked) > 1_000
+    check_draws(spark, blocked)
 
 
-def learned_from(made: Labelled) -> Wide:
+def check_prefiltered_and_broken_up(spark: Any) -> None:
+    """As with millions of records: candidates pass a prefilter, and large components lose pairs."""
+    people = make_records(4_000, kind="people").data
+    blocked = blocked_by(taught_by(make_records(600, kind="people", seed=1)), people)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 1_000)
+        patch.setattr("scdp.linkage.candidates.SETTLED_BY", 1_000)
+        assert check_compared(spark, blocked) > 500
+        check_draws(spark, blocked)
+        whole = compare_candidates(blocked, workers=1).pairs
+        sizes = connected_components(len(people), [(whole.left, whole.right)]).sizes
+        most = int(sizes.max()) - 1
+        patch.setattr("scdp.linkage.candidates.MOST_CONNECTED", most)
+        patch.setattr("scdp.engines.spark.pipeline.MOST_CONNECTED", most)
+        assert len(compare_candidates(blocked, workers=1).pairs) < len(whole)
+        check_draws(spark, blocked)
+
+
+def taught_by(made: Labelled) -> ResolverFit:
     rows = Compared(made.data, SPEC, np.ones(len(FIELDS)), blocked=True)
     clusters = np.unique(made.clusters, return_inverse=True)[1]
-    lesson = learn_wide(rows, clusters, Choices(boosted=False, n_members=2), seed=0, n_jobs=1)
-    assert lesson is not None
-    return lesson.wide
+    names = tuple(field.name for field in FIELDS)
+    return ResolverFit.train(rows, clusters, None, names, Choices(boosted=False, n_members=2), seed=0)
 
 
-def check_sifted(spark: Any, people: Records, blocking: Blocking, sieve: Sieve, wanted: Pairs) -> None:
+def blocked_by(fitted: ResolverFit, records: Records) -> Blocked:
+    return Blocked(records, FIELDS, fitted.ladder.choose(records, SPEC), fitted.ensemble)
+
+
+def check_compared(spark: Any, blocked: Blocked) -> int:
+    """The pairs that are kept and their features are those of one machine; returns how many there are."""
     from scdp.engines.spark.candidates import candidate_pairs as pairs_on_spark
-    from scdp.engines.spark.features import sifted_pairs as sifted_on_spark
+    from scdp.engines.spark.features import Job, compare_pairs
     from scdp.engines.spark.tables import records_to_spark
 
-    table = records_to_spark(spark, people, 3)
-    found = sifted_on_spark(table, pairs_on_spark(table, blocking).frame, FIELDS, sieve)
+    wanted = compare_candidates(blocked, workers=1).pairs
+    comparer = Comparer.of(blocked.records, FIELDS)
+    search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
+    rows = np.argsort(search.homes, kind="stable").astype(np.int32)
+    settled = settle(blocked, comparer, sample_candidates(search, rows, len(rows)))
+    assert (settled.prefilter is None) == (len(rows) <= 1_000)
+    table = records_to_spark(spark, blocked.records, 3)
+    job = Job(FIELDS, comparer.count(), settled.ensemble, settled.prefilter)
+    found = compare_pairs(table, pairs_on_spark(table, blocked.blocking).frame, job)
     told = found.orderBy("left", "right").toArrow()
     np.testing.assert_array_equal([told["left"], told["right"]], [wanted.left, wanted.right])
-    features = told["features"].combine_chunks().flatten().to_numpy().reshape(len(wanted), -1)
+    # The log-odds come last.
+    features = told["features"].combine_chunks().flatten().to_numpy().reshape(len(wanted), -1)[:, :-1]
     # As bits: not even the last digit may differ, and NaN is equal to NaN.
-    np.testing.assert_array_equal(features.view(np.int32), wanted.features.view(np.int32))
+    np.testing.assert_array_equal(
+        np.ascontiguousarray(features).view(np.int32), wanted.features.view(np.int32)
+    )
+    return len(wanted)
 
 
-def check_draws(
-    spark: Any,
-    people: Records,
-    blocking: Blocking,
-    sieve: Sieve | None,
-    restaurant: LearnedRestaurant,
-    pairs: Pairs,
-) -> None:
-    from scdp.engines.spark.pipeline import cluster_on_spark
-    from scdp.engines.spark.shards import collected_draws
-    from scdp.engines.spark.tables import records_to_spark
-
-    table = records_to_spark(spark, people, 7)
-    seated = cluster_on_spark(table, blocking, FIELDS, sieve, restaurant, n_draws=8, seed=11)
-    found = collected_draws(seated, len(people), n_draws=8)
-    nobody = np.full(len(people), -1)
-    wanted = InThreads(1).seat(restaurant, pairs, nobody, n_draws=8, seed=11)
-    assert 0.5 < len(np.unique(wanted[0])) / len(people) < 0.99
+def check_draws(spark: Any, blocked: Blocked) -> None:
+    nobody = np.full(len(blocked.records), -1)
+    found = SparkEngine(spark).sample_blocked(blocked, nobody, 8, seed=11)
+    wanted = InThreads(1).sample_blocked(blocked, nobody, 8, seed=11)
+    assert 0.5 < len(np.unique(wanted[0])) / len(nobody) < 0.99
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -240,10 +257,10 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
     """One worker, two workers and Spark: the same clusters, probabilities and uncertain pairs."""
     with pytest.MonkeyPatch.context() as patch:
         # So that these records are too many for all their pairs, as millions would be.
-        patch.setattr("scdp.estimators.inputs.MOST_PAIRS", 10_000)
-        patch.setattr("scdp.linkage.wide.MOST_CANDIDATES", 10_000)
-        # A sample settles the shift, as of millions.
-        patch.setattr("scdp.linkage.blocked.SETTLED_BY", 5_000)
+        patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 10_000)
+        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 10_000)
+        # A sample settles the match rate, as of millions.
+        patch.setattr("scdp.linkage.candidates.SETTLED_BY", 5_000)
         model, new = people_model(make_records(600, kind="people", seed=1)), people_table(20_000)
         one, two, on_spark = (
             cluster_records(model.set_params(engine=engine), new)
@@ -260,7 +277,7 @@ def check_digest(spark: Any) -> None:
     assert digest(run_on_spark(*many_people(), spark)) == read_digests()["resolver"]["records candidates"]
 
 
-def people_model(made: Labelled) -> SCDP:
+def people_model(made: Labelled) -> EntityResolver:
     table = {"id": made.ids.astype(str), "entity": made.clusters, **made.data.columns}
     clusters = np.unique(made.clusters, return_inverse=True)[1]
     spec = Spec("entity", FIELDS, id="id")

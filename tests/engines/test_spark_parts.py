@@ -16,13 +16,17 @@ from scdp.engines.spark import session
 from scdp.engines.spark.batches import batch_of, group_starts, sliced, whole_groups
 from scdp.engines.spark.chains import following, near_pairs
 from scdp.engines.spark.components import contracted, large_star, small_star, starred
-from scdp.engines.spark.features import check_fields, prepared_batch
+from scdp.engines.spark.features import Job, check_fields, prepare_batch
 from scdp.engines.spark.keys import signed, sort_places
 from scdp.engines.spark.overlaps import overlapping, token_weights
 from scdp.engines.spark.shards import shard_of
 from scdp.errors import InputError, MissingExtraError
+from scdp.linkage.curves import Knots
+from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.features import Comparer
 from scdp.linkage.pairs import Pairs
-from scdp.linkage.shards import shards_of
+from scdp.linkage.shards import split_shards
+from scdp.table.records import records_from
 
 
 def in_batches(rng: np.random.Generator, **columns: np.ndarray) -> list[pa.RecordBatch]:
@@ -162,23 +166,31 @@ def test_a_batch_is_prepared_as_its_cells_are():
     }
     fields = (compare.edit("name"), compare.exact("town"))
     batch = batch_of(left=left + 7, right=right + 7, **columns)
-    rows, prepared, one, other = prepared_batch(fields, "records", batch)
+    comparer = Comparer.of(records_from(cells), fields)
+    # Of more records than those of the batch: how rare a value is follows from all of them.
+    more = Comparer.of(
+        records_from({name: column * 2 + [column[0]] for name, column in cells.items()}), fields
+    )
+    nothing = Ensemble(Knots(np.zeros((0, 2)), np.zeros(0, dtype=np.int64)), (), (), None, 0.0, 1.0, 0)
+    rows, prepared, one, other = prepare_batch(Job(fields, more.count(), nothing, None), "records", batch)
     assert (rows.tolist(), one.tolist(), other.tolist()) == ([7, 8, 9], left.tolist(), right.tolist())
-    for comparison, column in zip(fields, prepared, strict=True):
-        wanted = comparison.pairs(cells[comparison.columns[0]], left, right)
-        np.testing.assert_array_equal(column.pairs(one, other, 1), wanted)
+    found = prepared.compare(one, other, 1)
+    np.testing.assert_array_equal(found, more.compare(left, right, 1))
+    np.testing.assert_array_equal(found[:, :2], comparer.compare(left, right, 1)[:, :2])
 
 
 def test_shards_are_as_on_one_machine():
     left, right = np.array([2, 5, 3, 4]), np.array([9, 9, 4, 6])
     features = np.arange(8, dtype=np.float32).reshape(4, 2)
-    listed = pa.ListArray.from_arrays(pa.array([0, 2, 4, 6, 8], pa.int32()), pa.array(features.ravel()))
+    # The log-odds come last, and are not among the features that records are sampled by.
+    sent = np.column_stack([features, np.zeros(4, dtype=np.float32)])
+    listed = pa.ListArray.from_arrays(pa.array([0, 3, 6, 9, 12], pa.int32()), pa.array(sent.ravel()))
     component = np.array([2, 2, 3, 3])
     batch = batch_of(component=component, left=left, right=right, features=listed)
     (table,) = whole_groups([batch.slice(0, 1), batch.slice(1)], ("component",), 100)
     found = shard_of(table)
     order = np.lexsort((right, left))
-    (wanted,) = shards_of(Pairs(10, left[order], right[order], features[order]), np.full(10, -1))
+    (wanted,) = split_shards(Pairs(10, left[order], right[order], features[order]), np.full(10, -1))
     for name in ("items", "left", "right", "features", "known"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
 

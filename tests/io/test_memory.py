@@ -16,7 +16,7 @@ from scdp.errors import InputError
 from scdp.estimators import needs
 from scdp.io import memory
 from scdp.io.memory import Need
-from scdp.linkage.neighbourhood import VectorView
+from scdp.linkage.vectors import VectorView
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 
@@ -102,7 +102,7 @@ def test_fit_says_so_before_it_starts(model, little, tmp_path):
     little(8 * (made / "train.csv").stat().st_size)
     options = ("--model", model, "--chains", 2, "--sweeps", 20, "--out", tmp_path / "m")
     result = run("fit", made / "train.csv", "--spec", made / "spec.toml", *options)
-    refused(result, "lessons of" if model == "resolver" else "the distances of", tmp_path)
+    refused(result, "learning from" if model == "resolver" else "the distances of", tmp_path)
 
 
 @pytest.mark.parametrize("model", PAPER)
@@ -169,14 +169,14 @@ def test_groups_make_the_resolver_need_less():
     # One document of few records, so that pairs are not too many to be all compared.
     whole = needs.Extent(needs.Compared, 3, known, np.zeros(3000))
     amounts = [
-        needs.seating_needs(rows, np.arange(3000), 240, 1, None)[-1].n_bytes for rows in (several, whole)
+        needs.sampling_needs(rows, np.arange(3000), 240, None)[-1].n_bytes for rows in (several, whole)
     ]
     assert 8 < amounts[1] / amounts[0] < 12
 
 
-def test_too_many_records_are_seated_by_candidates_which_are_few():
+def test_too_many_records_are_clustered_by_candidates_which_are_few():
     rows = needs.Extent(needs.Compared, 3, np.full(50_000, -1), None)
-    assert len(needs.seating_needs(rows, np.arange(50_000), 120, 1, None)) == 1
+    assert len(needs.sampling_needs(rows, np.arange(50_000), 120, None)) == 1
 
 
 def estimated_and_taken(monkeypatch, fit):

@@ -124,7 +124,7 @@ def test_every_system_of_the_model_is_planned_for_every_task(quick):
     jobs = plan_jobs(chosen_tasks("all", quick), chosen_systems(None), 1)
     for task in ("digits", "identity", "coreference", "references"):
         planned_systems = {job.system.name for job in jobs if job.task == task}
-        assert planned_systems >= EVERYWHERE | own.get(task, set()) | {"flagship"}
+        assert planned_systems >= EVERYWHERE | own.get(task, set()) | {"resolver"}
         assert set(paper.PUBLISHED[task]) <= planned_systems
 
 

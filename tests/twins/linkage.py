@@ -1,4 +1,4 @@
-"""The learned restaurant in the plainest form: slow, obvious, and what the compiled kernels are tested against."""
+"""The law of partitions and the evidence of pairs in the plainest form: what compiled kernels are tested against."""
 
 from __future__ import annotations
 
@@ -7,32 +7,37 @@ from itertools import permutations
 
 import numpy as np
 
-from scdp.linkage.likelihood import Floats, Integers, Weights
+from scdp._typing import Features, Floats, Integers
+from scdp.blocking.keys import mixed
+from scdp.linkage.evidence import EDGES, Layout
+from scdp.linkage.law import Names, Weights
 from scdp.linkage.pairs import Pairs
 
 Partition = tuple[int, ...]
 
 
-def seat_weights(
-    item: int, clusters: dict[int, int], pairs: Pairs, score: Floats, weights: Weights
+def links_of(record: int, pairs: Pairs) -> list[tuple[int, int]]:
+    """The records that a record has a pair with, and the numbers of these pairs, in the order of `Neighbours`."""
+    ends = list(enumerate(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)))
+    return [(j, p) for p, (i, j) in ends if i == record] + [(i, p) for p, (i, j) in ends if j == record]
+
+
+def choice_weights(
+    record: int, clusters: dict[int, int], pairs: Pairs, score: Floats, weights: Weights
 ) -> dict[int | None, float]:
-    """The weight of every seat for an item, given the clusters of the seated ones; None is a new cluster."""
+    """The weight of each cluster for a record, given the clusters of others; None, which comes last, is a new one."""
+    scores: dict[int, list[float]] = {}
+    for other, number in links_of(record, pairs):
+        if other in clusters:
+            scores.setdefault(clusters[other], []).append(float(score[number]))
     found: dict[int | None, float] = {}
-    links: dict[int, list[Floats]] = {}
-    for number, (i, j) in enumerate(zip(pairs.left, pairs.right, strict=True)):
-        other = {int(i): int(j), int(j): int(i)}.get(item)
-        if other is not None and other in clusters:
-            links.setdefault(clusters[other], []).append(score[number])
-    around = sum(map(len, links.values()))
-    for d in range(score.shape[1]):
-        share = np.exp(weights.log_share[d])
-        found[None] = found.get(None, 0.0) + share * (1 + around) ** weights.fresh[d]
-        for k, scores in links.items():
-            size = sum(1 for each in clusters.values() if each == k)
-            # Members that are no candidates of the item count with the floor.
-            total = sum(float(each[d]) for each in scores) + (size - len(scores)) * weights.floor[d]
-            weight = share * np.exp(weights.bias[d] + total / size) * size ** weights.growth[d]
-            found[k] = found.get(k, 0.0) + weight
+    for k, each in scores.items():
+        size = sum(1 for label in clusters.values() if label == k)
+        # Members that are no candidates of the record count with the floor.
+        mean = (sum(each) + (size - len(each)) * weights.floor) / size
+        third = weights.third if size > 1 else 0.0
+        found[k] = float(np.exp(weights.bias + third + mean) * size**weights.growth)
+    found[None] = 1.0
     return found
 
 
@@ -43,60 +48,126 @@ def log_likelihood(
     score: Floats,
     weights: Weights,
     everyone: bool,
+    cluster_weight: Sequence[float] | None = None,
 ) -> float:
-    """Of known clusters, seated in an order; or of each item given all others."""
+    """Of known clusters, placed in an order; or of each record given all others."""
     total = 0.0
-    seated: dict[int, int] = dict(enumerate(cluster)) if everyone else {}
-    for item in order:
-        seated.pop(item, None)
-        found = seat_weights(item, seated, pairs, score, weights)
-        # A cluster none of whose members is a candidate is out of reach: the item then opens a new one.
-        chosen = found.get(cluster[item], found[None])
-        total += float(np.log(chosen) - np.log(sum(found.values())))
-        seated[item] = cluster[item]
+    placed: dict[int, int] = dict(enumerate(cluster)) if everyone else {}
+    for record in order:
+        placed.pop(record, None)
+        found = choice_weights(record, placed, pairs, score, weights)
+        # A cluster none of whose members is a candidate is out of reach: the record then opens a new one.
+        chosen = found.get(cluster[record], found[None])
+        counts = 1.0 if cluster_weight is None else cluster_weight[cluster[record]]
+        total += counts * float(np.log(chosen) - np.log(sum(found.values())))
+        placed[record] = cluster[record]
     return total
 
 
+def chance(stream: np.uint64, name: np.uint64, number: int) -> int:
+    """What is random about a record, by the stream of the draw."""
+    return int(mixed(np.uint64(mixed(stream, name)), np.uint64(number)))
+
+
+def sample_partition(
+    pairs: Pairs,
+    score: Floats,
+    weights: Weights,
+    known: Integers,
+    n_rescans: int,
+    stream: np.uint64,
+    names: Names,
+) -> Partition:
+    """One draw: all free records in one random order, and then in another for every rescan."""
+    clusters = {i: int(k) for i, k in enumerate(known) if k >= 0}
+    free = [i for i in range(len(known)) if known[i] < 0]
+    for scan in range(1 + n_rescans):
+        for record in sorted(free, key=lambda i, scan=scan: chance(stream, names[i], 2 * scan)):
+            clusters.pop(record, None)
+            found = choice_weights(record, clusters, pairs, score, weights)
+            left = (chance(stream, names[record], 2 * scan + 1) >> 11) / 2**53 * sum(found.values())
+            chosen: int | None = None
+            for k, weight in found.items():
+                left -= weight
+                if left < 0:
+                    chosen = k
+                    break
+            clusters[record] = max(clusters.values(), default=-1) + 1 if chosen is None else chosen
+    return canonical(clusters)
+
+
 def exact_law(
-    pairs: Pairs, score: Floats, weights: Weights, known: Integers, n_again: int
+    pairs: Pairs, score: Floats, weights: Weights, known: Integers, n_rescans: int
 ) -> dict[Partition, float]:
-    """The probability of every clustering of a few items, by going through all orders and all seats."""
+    """The probability of every partition of a few records, by going through all orders and all choices."""
     given = {i: int(k) for i, k in enumerate(known) if k >= 0}
-    hidden = [i for i in range(len(known)) if known[i] < 0]
-    law = {canonical(given): 1.0}
-    for _ in range(1 + n_again):
+    free = [i for i in range(len(known)) if known[i] < 0]
+    law = {canonical(given, len(known)): 1.0}
+    for _ in range(1 + n_rescans):
         after: dict[Partition, float] = {}
-        orders = list(permutations(hidden))
+        orders = list(permutations(free))
         for state, probability in law.items():
             for order in orders:
-                for end, share in _seated_in_order(state, order, pairs, score, weights).items():
+                for end, share in _place_in_order(state, order, pairs, score, weights).items():
                     after[end] = after.get(end, 0.0) + probability * share / len(orders)
         law = after
     return law
 
 
-def _seated_in_order(
+def _place_in_order(
     state: Partition, order: Sequence[int], pairs: Pairs, score: Floats, weights: Weights
 ) -> dict[Partition, float]:
     law = {state: 1.0}
-    for item in order:
+    for record in order:
         after: dict[Partition, float] = {}
         for before, probability in law.items():
-            clusters = {i: k for i, k in enumerate(before) if k >= 0 and i != item}
-            found = seat_weights(item, clusters, pairs, score, weights)
+            clusters = {i: k for i, k in enumerate(before) if k >= 0 and i != record}
+            found = choice_weights(record, clusters, pairs, score, weights)
             total = sum(found.values())
             for k, weight in found.items():
-                fresh = max(clusters.values(), default=-1) + 1
-                end = canonical(clusters | {item: fresh if k is None else k}, len(before))
+                new = max(clusters.values(), default=-1) + 1
+                end = canonical(clusters | {record: new if k is None else k}, len(before))
                 after[end] = after.get(end, 0.0) + probability * weight / total
         law = after
     return law
 
 
 def canonical(clusters: dict[int, int], n: int = 0) -> Partition:
-    """Clusters numbered by first appearance, -1 for items that are not seated."""
+    """Clusters numbered by first appearance, -1 for records that are not placed."""
     numbers: dict[int, int] = {}
     length = max(n, max(clusters, default=-1) + 1)
     return tuple(
         numbers.setdefault(clusters[i], len(numbers)) if i in clusters else -1 for i in range(length)
     )
+
+
+def level_of(distance: float) -> int:
+    """The level of agreement: how many edges a distance is above."""
+    return sum(distance > edge for edge in EDGES.tolist())
+
+
+def level_counts(features: Features, n_comparisons: int, weight: Floats) -> Floats:
+    """(comparisons, levels): the weight of the pairs in each level."""
+    counts = np.zeros((n_comparisons, len(EDGES) + 1))
+    for row, counted in zip(features.tolist(), weight.tolist(), strict=True):
+        for c in range(n_comparisons):
+            if not np.isnan(row[c]):
+                counts[c, level_of(row[c])] += counted
+    return counts
+
+
+def log_ratios(features: Features, layout: Layout, ratio: Floats, exact: Floats) -> Floats:
+    """The log-ratio of each pair, comparison by comparison."""
+    out = []
+    for row in features.tolist():
+        total = 0.0
+        for c in range(layout.n_comparisons):
+            if np.isnan(row[c]):
+                continue
+            said = ratio[c, level_of(row[c])]
+            nats = row[layout.rarity[c]] if layout.rarity[c] >= 0 else 0.0
+            if level_of(row[c]) == 0 and nats > 0:
+                said = exact[c] + nats
+            total += layout.share[c] * said
+        out.append(total)
+    return np.array(out)

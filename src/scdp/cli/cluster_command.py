@@ -60,6 +60,11 @@ class Outputs(NamedTuple):
     "--spreadsheet", type=_PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet."
 )
 @click.option("--summary", type=_PATH, metavar="FILE", help="How many clusters, with an interval, as JSON.")
+@click.option(
+    "--answer",
+    metavar="GOAL",
+    help="What the clusters optimise: f, vi, binder, or precision=0.99.  [default: the model's]",
+)
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: threads, one a core]"
@@ -78,6 +83,7 @@ def cluster(
     uncertain: Path | None,
     spreadsheet: Path | None,
     summary: Path | None,
+    answer: str | None,
     engine: str,
     workers: int | None,
     seed: int | None,
@@ -102,6 +108,11 @@ def cluster(
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
     fitted = open_model(model, quiet)
+    if answer is not None:
+        from scdp.posterior.estimate import check_answer
+
+        check_answer(answer)
+        fitted.answer = answer
     table = read_records(records)
     if known_records is not None:
         table = _joined(table, read_records(known_records), fitted)
@@ -323,6 +334,9 @@ def summary_words(result: ClusterResult) -> dict[str, object]:
         "n_clusters_interval": [low, high],
         "interval_level": INTERVAL,
         "n_uncertain_pairs": len(result.uncertain),
+        "verdict": result.verdict.colour,
+        "verdict_reasons": list(result.verdict.reasons),
+        "expected": {name: result.expected[name] for name in ("precision", "recall", "f")},
     }
 
 
@@ -331,5 +345,5 @@ def _summary(result: ClusterResult, outputs: Outputs) -> str:
     low, high = result.posterior.n_clusters_interval(INTERVAL)
     return (
         f"{out}: {result.n_records} records in {result.n_clusters} clusters (90 % interval {low} to {high}); "
-        f"{len(result.uncertain)} uncertain pairs in {uncertain}"
+        f"{len(result.uncertain)} uncertain pairs in {uncertain}\n{result.verdict}"
     )

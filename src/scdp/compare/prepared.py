@@ -150,7 +150,7 @@ def prepare_all(
     `frequencies` are those to use instead of the counts of these records, by the name of the comparison.
     """
     kept: dict[Hashable, tuple[Codes, list[Any]]] = {}
-    keys = [_value_key(comparison) for comparison in comparisons]
+    keys = [value_key(comparison) for comparison in comparisons]
     for place, (key, comparison) in enumerate(zip(keys, comparisons, strict=True)):
         found = kept.pop(key, None)
         if found is None:
@@ -166,7 +166,7 @@ def row_of(records: Records, row: int) -> str:
     return f"{records.source}, row {records.row_number(row)}"
 
 
-def _value_key(comparison: Comparison) -> Hashable:
+def value_key(comparison: Comparison) -> Hashable:
     """Equal for comparisons that take the same values from records."""
     kind = comparison.kind_details
     value = {"share": "text", "parts": comparison.kind}.get(kind.value, kind.value)

@@ -11,22 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.io.atomic import write_bytes
-from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.shards import Draws, Shard
 
 PREFIX = "shard-"
 
 
 class FinishedShards:
-    """Of one restaurant, number of draws and seed; without a folder nothing is kept."""
+    """Of one ensemble, number of draws and seed; without a folder nothing is kept."""
 
-    def __init__(self, folder: Path | None, restaurant: LearnedRestaurant, n_draws: int, seed: int) -> None:
+    def __init__(self, folder: Path | None, ensemble: Ensemble, n_draws: int, seed: int) -> None:
         self.folder = folder
         self._run = blake2b(digest_size=16)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            _add(self._run, np.array([n_draws, seed, restaurant.n_again]))
-            for array in _arrays_of(restaurant):
+            _add(self._run, np.array([n_draws, seed, ensemble.n_rescans]))
+            for array in _arrays_of(ensemble):
                 _add(self._run, array)
 
     def find(self, shard: Shard) -> Draws | None:
@@ -36,7 +36,7 @@ class FinishedShards:
         try:
             draws: NDArray[Any] = np.load(self._path(shard), allow_pickle=False)
         except (OSError, ValueError, EOFError):
-            # Missing or damaged: it is only seated again.
+            # Missing or damaged: it is only sampled again.
             return None
         fits = draws.dtype == np.int32 and draws.ndim == 2 and draws.shape[1] == len(shard.items)
         return draws if fits else None
@@ -60,9 +60,13 @@ def _add(digest: Any, array: NDArray[Any]) -> None:
     digest.update(np.ascontiguousarray(array).data)
 
 
-def _arrays_of(restaurant: LearnedRestaurant) -> list[NDArray[Any]]:
-    arrays: list[NDArray[Any]] = [restaurant.knots.at, restaurant.knots.sign]
-    for member in restaurant.members:
-        arrays += [member.parameters.rise, member.parameters.missing, *member.parameters.weights]
-        arrays += [] if member.trees is None else list(member.trees.arrays().values())
-    return arrays
+def _arrays_of(ensemble: Ensemble) -> list[NDArray[Any]]:
+    """All that the draws of a shard hang on."""
+    arrays: list[NDArray[Any]] = [ensemble.knots.at, ensemble.knots.sign, np.array([ensemble.log_odds])]
+    for member in ensemble.members:
+        arrays += [member.heights, member.missing, np.array([member.bias, member.growth, member.third])]
+    for trees in ensemble.trees:
+        arrays += list(trees.arrays().values())
+    if ensemble.table is not None:
+        arrays += [ensemble.table.ratio, ensemble.table.exact, *ensemble.table.layout]
+    return arrays if ensemble.floors is None else [*arrays, ensemble.floors]

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scdp._parallel import map_in_threads
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
-from scdp.linkage.learned import LearnedRestaurant
+from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.pairs import Pairs
-from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, everyone_alone, shards_of
+from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, all_apart, split_shards
 
 Integers = NDArray[np.int64]
 # Below this many pairs threads do as well: processes take seconds to start and a quarter of a gigabyte each.
@@ -37,7 +37,7 @@ MOST_DEATHS = 3
 class LocalEngine(OnThisMachine):
     """`workers` processes (one a core, unless given); finished shards are kept in `folder`, if there is one.
 
-    Fewer than `fewest` pairs are seated in as many threads instead: 20,000 if `workers` is given, otherwise 2 million.
+    Fewer than `fewest` pairs are sampled in as many threads instead: 20,000 if `workers` is given, otherwise 2 million.
     """
 
     def __init__(
@@ -50,21 +50,21 @@ class LocalEngine(OnThisMachine):
         usual = FEWEST_PAIRS if workers is None else FEWEST_ASKED_FOR
         self.fewest = usual if fewest is None else fewest
 
-    def seat(
+    def sample(
         self,
-        restaurant: LearnedRestaurant,
+        ensemble: Ensemble,
         pairs: Pairs,
         known: Integers,
         n_draws: int,
         seed: int,
         progress: Progress | None = None,
     ) -> Draws:
-        finished = FinishedShards(self.folder, restaurant, n_draws, seed)
-        draws = everyone_alone(n_draws, known)
+        finished = FinishedShards(self.folder, ensemble, n_draws, seed)
+        draws = all_apart(n_draws, known)
         done = 0
-        seat = self._in_threads if len(pairs) < self.fewest else self._in_processes
-        for shard, seated in seat(restaurant, shards_of(pairs, known), n_draws, seed, finished):
-            draws[:, shard.items] = seated
+        run = self._in_threads if len(pairs) < self.fewest else self._in_processes
+        for shard, drawn in run(ensemble, split_shards(pairs, known), n_draws, seed, finished):
+            draws[:, shard.items] = drawn
             done += len(shard.left)
             if progress is not None:
                 progress(done, len(pairs))
@@ -72,7 +72,7 @@ class LocalEngine(OnThisMachine):
 
     def _in_threads(
         self,
-        restaurant: LearnedRestaurant,
+        ensemble: Ensemble,
         shards: Iterator[Shard],
         n_draws: int,
         seed: int,
@@ -80,18 +80,18 @@ class LocalEngine(OnThisMachine):
     ) -> Iterator[tuple[Shard, Draws]]:
         """Every shard with its draws, in order."""
 
-        def seated(shard: Shard) -> tuple[Shard, Draws]:
+        def sample(shard: Shard) -> tuple[Shard, Draws]:
             draws = finished.find(shard)
             if draws is None:
-                draws = shard.seated(restaurant, n_draws, seed)
+                draws = shard.sample(ensemble, n_draws, seed)
                 finished.keep(shard, draws)
             return shard, draws
 
-        return map_in_threads(seated, shards, self.workers)
+        return map_in_threads(sample, shards, self.workers)
 
     def _in_processes(
         self,
-        restaurant: LearnedRestaurant,
+        ensemble: Ensemble,
         shards: Iterator[Shard],
         n_draws: int,
         seed: int,
@@ -99,7 +99,7 @@ class LocalEngine(OnThisMachine):
     ) -> Iterator[tuple[Shard, Draws]]:
         """Every shard with its draws, in the order in which they are done."""
         again: deque[Job] = deque()
-        workers = [self.start(restaurant) for _ in range(self.workers)]
+        workers = [self.start(ensemble) for _ in range(self.workers)]
         busy: dict[Connection, tuple[Worker, Job]] = {}
         try:
             while True:
@@ -116,38 +116,38 @@ class LocalEngine(OnThisMachine):
                 for connection in wait(list(busy)):
                     assert isinstance(connection, Connection)
                     worker, job = busy.pop(connection)
-                    seated = worker.result()
-                    if seated is None:
+                    drawn = worker.result()
+                    if drawn is None:
                         again.append(job.after_a_death())
-                        workers.append(self.start(restaurant))
+                        workers.append(self.start(ensemble))
                         continue
                     workers.append(worker)
-                    finished.keep(job.shard, seated)
-                    yield job.shard, seated
+                    finished.keep(job.shard, drawn)
+                    yield job.shard, drawn
         finally:
             for worker in [*workers, *(worker for worker, _ in busy.values())]:
                 worker.stop()
 
-    def start(self, restaurant: LearnedRestaurant) -> Worker:
+    def start(self, ensemble: Ensemble) -> Worker:
         """A process that waits for shards."""
         # Not forked: threads of this process may hold locks that a copy would wait for without end.
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=self.work, args=(theirs, restaurant), daemon=True)
+        process = context.Process(target=self.work, args=(theirs, ensemble), daemon=True)
         process.start()
         # Now only the process holds its end, so that its death is the end of the line.
         theirs.close()
         return Worker(process, ours)
 
     @staticmethod
-    def work(connection: Connection, restaurant: LearnedRestaurant) -> None:
-        """Seat shards until the line ends."""
+    def work(connection: Connection, ensemble: Ensemble) -> None:
+        """Sample shards until the line ends."""
         while True:
             try:
                 shard, n_draws, seed = connection.recv()
             except EOFError:
                 return
-            connection.send(shard.seated(restaurant, n_draws, seed))
+            connection.send(shard.sample(ensemble, n_draws, seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ class Job:
     def after_a_death(self) -> Job:
         if self.deaths + 1 >= MOST_DEATHS:
             raise InputError(
-                f"{MOST_DEATHS} processes have died while seating the same records, most likely for want of "
+                f"{MOST_DEATHS} processes have died while clustering the same records, most likely for want of "
                 "memory; free some, or use fewer --workers"
             )
         return Job(self.shard, self.deaths + 1)

@@ -18,10 +18,12 @@ from scdp._parallel import Progress, WorkBar
 from scdp._typing import Groups, Integers
 from scdp.estimators.checks import (
     check_groups,
+    check_index,
     check_known,
     check_rows,
     check_within_groups,
     join_groups,
+    propose_spec,
     row_order,
     take_rows,
 )
@@ -31,6 +33,7 @@ from scdp.estimators.inputs import UNKNOWN, Rows, feature_names, rows_of, spec_o
 from scdp.estimators.labels import labels_from
 from scdp.estimators.needs import Extent, extent
 from scdp.posterior import ConvergenceWarning, Posterior
+from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 
@@ -47,6 +50,7 @@ class Estimator(ClusterMixin, BaseEstimator):
     metric: str
     standardize: bool
     share_clusters: bool
+    answer: str
     n_jobs: int | None
     random_state: Any
     verbose: int
@@ -85,8 +89,8 @@ class Estimator(ClusterMixin, BaseEstimator):
         X : array, table or Records
             Vectors (items, features) with NaN where missing, distances (items, items, features) where `metric` is
             "precomputed", or records where there is a `spec`.
-        y : array of integers, optional
-            The known clusters; -1 where unknown.
+        y : array of names or integers, optional
+            The known clusters, names or whole numbers; None, NaN or -1 where unknown. Names are numbered in order.
         groups : array, optional
             Rows of two groups are never together.
 
@@ -94,19 +98,21 @@ class Estimator(ClusterMixin, BaseEstimator):
         -------
         self
         """
+        check_index(X, y, "y")
         X = check_rows(self, X, reset=True)
         known = check_known(y, len(X))
-        grouped = check_groups(groups, X, self.spec)
+        spec = propose_spec(X) if self.spec is None and isinstance(X, Records) else self.spec
+        grouped = check_groups(groups, X, spec)
         self.check_parameters()
-        self._check_memory(extent(X, known, grouped, self.spec, self.metric), None)
-        settings = self.spec, self.metric, self.standardize
+        self._check_memory(extent(X, known, grouped, spec, self.metric), None)
+        settings = spec, self.metric, self.standardize
         with self._bar("comparing") as progress:
             rows = rows_of(X, grouped, *settings, progress, self.takes_candidates)
         self.n_features_in_ = rows.n_features
         names = feature_names(rows, getattr(self, "feature_names_in_", None))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.posterior_, fitted = self._sample_fit(rows, known, grouped, names, seed)
-        self.labels_ = labels_from(_estimate(self.posterior_), known)
+        self.labels_ = labels_from(self._estimate(self.posterior_), known)
         self.fitted_ = fitted.with_labels(self.labels_)
         for doubt in self._list_doubts():
             warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
@@ -150,7 +156,7 @@ class Estimator(ClusterMixin, BaseEstimator):
         """Both at the cost of one: what `predict` and what `predict_posterior` give."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        grouped = check_groups(groups, X, self.spec)
+        grouped = check_groups(groups, X, self.fitted_spec_)
         given = check_known(known, len(X), "known")
         check_within_groups(given, grouped)
         order = row_order(X, grouped, given, self.fitted_spec_)
@@ -168,9 +174,9 @@ class Estimator(ClusterMixin, BaseEstimator):
         new = posterior.restricted(len(kept) + np.arange(len(X)))
         if self.share_clusters:
             known = np.concatenate([kept, given])
-            return labels_from(_estimate(posterior), known)[len(kept) :], new
+            return labels_from(self._estimate(posterior), known)[len(kept) :], new
         first = int(self.labels_.max(initial=UNKNOWN)) + 1
-        return labels_from(_estimate(new), given, first), new
+        return labels_from(self._estimate(new), given, first), new
 
     def sample_new(self, X: Any, groups: ArrayLike | None = None) -> Posterior:
         """The posterior of the rows of `fit`, their clusters as known, followed by new rows.
@@ -179,7 +185,7 @@ class Estimator(ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        return self._sample_new(X, check_groups(groups, X, self.spec), check_known(None, len(X)))
+        return self._sample_new(X, check_groups(groups, X, self.fitted_spec_), check_known(None, len(X)))
 
     def _sample_new(
         self, X: Any, groups: Groups, given: Integers, random_state: int | None = None
@@ -205,7 +211,7 @@ class Estimator(ClusterMixin, BaseEstimator):
         """Why rows i and j of X are or are not together. `posterior` is that of `predict_posterior(X)`, if at hand."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        grouped = check_groups(groups, X, self.spec)
+        grouped = check_groups(groups, X, self.fitted_spec_)
         named = names or (f"row {i}", f"row {j}")
         check_pair(i, j, len(X), grouped, named)
         probability = (posterior or self.predict_posterior(X, groups)).co_clustering(i, j)
@@ -244,12 +250,30 @@ class Estimator(ClusterMixin, BaseEstimator):
     def _bar(self, what: str) -> AbstractContextManager[Progress | None]:
         return WorkBar(what) if self.verbose else nullcontext()
 
+    def _estimate(self, posterior: Posterior) -> Integers:
+        """The partition that serves best by what is wanted of the answer."""
+        return np.asarray(posterior.point_estimate(self.answer, random_state=0), dtype=np.int64)
+
+    def score(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> float:
+        """Pairwise F of the predicted clusters of X against the true ones, so that models can be chosen by it.
+
+        Parameters
+        ----------
+        X, groups : as in `predict`
+        y : array of names or integers
+            The true clusters; rows of unknown cluster (None, NaN or -1) are not counted.
+
+        Returns
+        -------
+        float
+        """
+        from scdp.metrics import f_score
+
+        found = self.predict(X, groups)
+        truth = check_known(y, len(found))
+        return float(f_score(truth[truth >= 0], found[truth >= 0]))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _estimate(posterior: Posterior) -> Integers:
-    """The partition of least expected variation of information."""
-    return np.asarray(posterior.point_estimate("vi", random_state=0), dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from scdp._typing import Integers
 from scdp.errors import InputError
 from scdp.estimators.inputs import UNKNOWN, check_square_shape, compared_columns
+from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records, complete_column, records_from
 from scdp.table.spec import Spec
 
@@ -22,12 +24,8 @@ if TYPE_CHECKING:
 def check_rows(model: Estimator, X: Any, *, reset: bool) -> Any:
     """Vectors as scikit-learn wants them; records and distances by their own rules. `reset` is for `fit`."""
     one_of("metric", model.metric, ("euclidean", "precomputed"))
-    if isinstance(X, Records) or model.spec is not None:
-        if model.spec is None:
-            raise InputError(
-                f"records need a spec that says how to compare them: {type(model).__name__}(spec=Spec(...))"
-            )
-        return X if isinstance(X, Records) else records_from(X)
+    if model.spec is not None or is_table(X):
+        return records_from(X)
     if model.metric == "euclidean":
         return validate_data(model, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
     array = check_square_shape(X)
@@ -36,19 +34,77 @@ def check_rows(model: Estimator, X: Any, *, reset: bool) -> Any:
     return array
 
 
-def check_known(y: ArrayLike | None, n: int, name: str = "y") -> Integers:
-    """Cluster labels as integers, -1 where unknown."""
+def is_table(X: Any) -> bool:
+    """Whether rows are records: a table with a column that holds no numbers, a list of dicts, or `Records`."""
+    if isinstance(X, Records | Mapping):
+        return True
+    if isinstance(X, list | tuple) and len(X) and isinstance(X[0], Mapping):
+        return True
+    if hasattr(X, "column_names"):
+        return True
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return False
+    kinds = X.dtypes if isinstance(X.dtypes, list) else list(X.dtypes)
+    return any(not is_numeric(kind) for kind in kinds)
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether a column's type, of pandas or polars, is one of numbers."""
+    if hasattr(kind, "is_numeric"):
+        return bool(kind.is_numeric())
+    return getattr(kind, "kind", "O") in "iufb"
+
+
+def propose_spec(records: Records) -> Spec:
+    """How to compare records whose clusters are given apart from them."""
+    fields = proposed_comparisons(records, records.names)
+    if not fields:
+        raise InputError(f"{records.source}: no column is left to compare; give a spec")
+    return Spec("entity", fields)
+
+
+def check_index(X: Any, y: Any, name: str) -> None:
+    """Refuse a pandas column whose index is not that of the rows: it would be taken in the wrong order."""
+    ours, theirs = getattr(X, "index", None), getattr(y, "index", None)
+    if hasattr(X, "columns") and hasattr(theirs, "equals") and hasattr(ours, "equals"):
+        assert ours is not None
+        if not ours.equals(theirs):
+            raise InputError(f"{name} has another index than X; give both in one order, or {name}.to_numpy()")
+
+
+def check_known(y: Any, n: int, name: str = "y") -> Integers:
+    """Cluster labels as integers, -1 where unknown; names are numbered in their order."""
     if y is None:
         return np.full(n, UNKNOWN, dtype=np.int64)
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise InputError(f"{name} has shape {labels.shape}, but X has {n} rows; give one cluster a row")
+    if labels.dtype.kind in "OUS":
+        return _number_names(labels.tolist())
+    if labels.dtype.kind == "f":
+        labels = np.where(np.isnan(labels), float(UNKNOWN), labels)
     whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
     if whole is None or (whole != labels).any() or (whole < UNKNOWN).any():
         raise InputError(
-            f"Unknown label type: {name} must hold whole numbers, one a cluster, with -1 for a row of unknown cluster"
+            f"Unknown label type: {name} must hold names or whole numbers, one a cluster, with None or -1 for a row of "
+            "unknown cluster"
         )
     return whole
+
+
+def _number_names(labels: list[Any]) -> Integers:
+    """Names as numbers, in their order; None, NaN, the empty name and -1 are unknown. Whole numbers stay."""
+    unknown = [
+        each is None or each == "" or each == UNKNOWN or (isinstance(each, float) and np.isnan(each))
+        for each in labels
+    ]
+    given = [each for each, hidden in zip(labels, unknown, strict=True) if not hidden]
+    if all(isinstance(each, int | np.integer) and not isinstance(each, bool) and each >= 0 for each in given):
+        number = {each: int(each) for each in given}
+    else:
+        number = {each: place for place, each in enumerate(sorted(set(given), key=str))}
+    pairs = zip(labels, unknown, strict=True)
+    return np.array([UNKNOWN if hidden else number[each] for each, hidden in pairs], dtype=np.int64)
 
 
 def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> NDArray[Any] | None:

@@ -40,7 +40,8 @@ def cluster_records(
     `known` maps the ids of some to the names of their clusters.
     """
     records = records_from(records)
-    id_column = None if model.spec is None else model.spec.id
+    spec = model.fitted_spec_
+    id_column = None if spec is None else spec.id
     ids = ids_of(records, id_column)
     given, names = _number_clusters(ids, known or {})
     # Sorted by id, so that nothing depends on the order of the rows.
@@ -61,7 +62,7 @@ def cluster_records(
         labels=named[back],
         probabilities=probabilities[back],
         posterior=Posterior(posterior.stored, posterior.traces, names=ids),
-        spec=model.spec,
+        spec=spec,
         learned=model.fitted_.learned(),
         uncertain=uncertain_pairs(posterior, labels[back]),
         independent_draws=model.fitted_.independent_draws,

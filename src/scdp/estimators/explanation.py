@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.checks import join_groups
-from scdp.estimators.fitted import Contributing, Fitted
-from scdp.estimators.inputs import Pair, spec_of
+from scdp.estimators.fitted import ComparesItself, Contributing, Fitted
+from scdp.estimators.inputs import Compared, Pair, spec_of
 from scdp.table.spec_words import in_words
 
 # Evidence in log-odds below which a feature is said to say little, and above which to say a lot.
@@ -151,6 +151,8 @@ def pair_among(fitted: Fitted, new: Any, documents: NDArray[Any] | None, i: int,
     """Rows i and j of new rows as the model sees them, among the rows that were kept and the other new ones."""
     n_kept = len(fitted.rows)
     rows = fitted.rows.append(new, join_groups(fitted.documents, documents), False)
+    if isinstance(fitted, ComparesItself) and isinstance(rows, Compared):
+        return fitted.compare_two(rows, n_kept + i, n_kept + j)
     return rows.pair(n_kept + i, n_kept + j)
 
 
@@ -165,7 +167,9 @@ def explain_pair(
 ) -> Explanation:
     """The explanation of a pair by what a model has learned."""
     types: tuple[TypeEvidence, ...] = ()
-    if isinstance(fitted, Contributing):
+    if pair.contributions is not None:
+        contributions = pair.contributions
+    elif isinstance(fitted, Contributing):
         contributions = fitted.contributions(pair.distances)
     elif isinstance(fitted, ChainsFit):
         contributions, weights = fitted.evidence(pair)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Arrays
 from scdp.errors import InputError
-from scdp.estimators.inputs import Rows
+from scdp.estimators.inputs import Compared, Pair, Rows
 from scdp.estimators.result import Learned
 
 Words = dict[str, Any]
@@ -56,6 +56,15 @@ class Fitted(Protocol):
     def from_parts(cls, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self: ...
 
     def learned(self) -> Learned: ...
+
+
+@runtime_checkable
+class ComparesItself(Protocol):
+    """A fitted model that compares two records by itself, among the others of their table."""
+
+    def compare_two(self, rows: Compared, i: int, j: int) -> Pair:
+        """The two side by side, with what each comparison says."""
+        ...
 
 
 @runtime_checkable

@@ -20,8 +20,6 @@ from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 UNKNOWN = -1
-# Of more pairs than this (about 2,450 records) a model that can do with fewer compares only candidates.
-MOST_PAIRS = 3_000_000
 
 
 def n_pairs(n: int, documents: NDArray[Any] | None) -> int:
@@ -41,6 +39,8 @@ class Pair:
     second: tuple[str | None, ...]
     distances: Floats
     squared: Floats
+    # What each feature says in log-odds, where that hangs on the other rows.
+    contributions: Floats | None = None
 
 
 class Rows(Protocol):
@@ -135,9 +135,9 @@ class Compared:
         progress: Progress | None = None,
         blocked: bool = False,
     ) -> Self:
-        """With `blocked`, records whose pairs are too many are not compared with each other here."""
+        """With `blocked` the model compares records by itself, and nothing is compared here."""
         fitted = spec.fit(records)
-        if blocked and n_pairs(len(records), documents) > MOST_PAIRS:
+        if blocked:
             columns, units = compared_columns(records, fitted), np.ones(len(fitted.fields))
             return cls(columns, fitted, units, documents, blocked=True)
         distances = compute_distances(records, fitted, documents, progress=progress)
@@ -162,7 +162,7 @@ class Compared:
         columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
         # Rows of fit have been compared before: what cannot be is a new one, and is named by its own number.
         together = Records(columns, new.source, np.concatenate([self.records.numbers, new.numbers]))
-        if self.blocked and n_pairs(len(together), documents) > MOST_PAIRS:
+        if self.blocked:
             return Compared(together, self.spec, self.scales, documents, blocked=True)
         distances = compute_distances(together, self.spec, documents, progress=progress)
         # In place, since a second copy of all distances is what would take the most memory.
@@ -181,20 +181,17 @@ class Compared:
         return Compared(self.records.take(items), self.spec, self.scales, documents, blocked=self.blocked)
 
     @property
-    def too_many(self) -> bool:
-        """Whether these are more records than can all be compared with each other."""
-        return self.blocked and n_pairs(len(self), self.documents) > MOST_PAIRS
-
-    @property
     def n_features(self) -> int:
         return len(self.spec.fields)
+
+    def cells(self, row: int) -> tuple[str | None, ...]:
+        """What each comparison takes from a record."""
+        return tuple(_cells(self.records, field.columns, row) for field in self.spec.fields)
 
     def pair(self, i: int, j: int) -> Pair:
         scaled = self.distances.pair(i, j).astype(np.float64)
         to_origin = squared_to_origin(self.distances).squared[[i, j]]
-        one, two = (
-            tuple(_cells(self.records, field.columns, row) for field in self.spec.fields) for row in (i, j)
-        )
+        one, two = self.cells(i), self.cells(j)
         return Pair(one, two, scaled * self.scales, np.vstack([scaled**2, to_origin]))
 
 
@@ -294,7 +291,7 @@ def rows_of(
 ) -> Rows:
     """What was handed to `fit`, as rows of its kind; `blocked` is for models that can do with candidate pairs."""
     if isinstance(X, Records) and spec is not None:
-        return Compared.of(X, spec, documents, standardize, progress, blocked and documents is None)
+        return Compared.of(X, spec, documents, standardize, progress, blocked)
     if metric == "precomputed":
         return Precomputed.of(X, documents, standardize)
     return Points.of(X, standardize)

@@ -15,10 +15,11 @@ from scdp._parallel import count_workers
 from scdp._typing import Integers
 from scdp.chains.distances.items import working_bytes
 from scdp.compare.distances import memory_bytes
-from scdp.estimators.inputs import MOST_PAIRS, Compared, Points, Precomputed, codes, n_pairs
+from scdp.estimators.inputs import Compared, Points, Precomputed, codes, n_pairs
 from scdp.io.memory import Need
-from scdp.linkage.learned import MOST_LESSON_ITEMS, N_MEMBERS
-from scdp.linkage.neighbourhood import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
+from scdp.linkage.features import MOST_PAIRS
+from scdp.linkage.fit import MOST_RECORDS
+from scdp.linkage.vectors import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
 from scdp.posterior.estimate import MAX_LABELS
 from scdp.posterior.packing import bits_for
 from scdp.table.records import Records
@@ -29,12 +30,12 @@ Documents = NDArray[Any] | None
 N_TRACES = 10
 MOST_SEARCHED = 1000
 FEWER_DRAWS = "take fewer chains or sweeps (--chains, --sweeps)"
-FEWER_FLAGSHIP_DRAWS = "take fewer draws (n_draws), or cluster the rows in parts"
+FEWER_RESOLVER_DRAWS = "take fewer draws (n_draws), or cluster the rows in parts"
 FEWER_PAIRS = (
     "give fewer records, compare fewer columns, name documents that are never together (--groups), or take the "
     "resolver, which compares only records that may be the same"
 )
-FEWER_FLAGSHIP_PAIRS = "give fewer rows, or name documents that are never together (--groups)"
+FEWER_RESOLVER_PAIRS = "give fewer rows, or name documents that are never together (--groups)"
 FEWER_VALUES = "give fewer rows or features, or take fewer chains"
 
 
@@ -96,39 +97,37 @@ def draws_need(n_hidden: int, n_chains: int, n_draws: int) -> Need:
     return Need(what, n_chains * n_draws * each + searched, FEWER_DRAWS)
 
 
-def lesson_needs(rows: Extent, n_jobs: int | None) -> list[Need]:
-    """Of the flagship's members, each of which learns from at most so many rows."""
-    n = min(len(rows) - rows.n_hidden, MOST_LESSON_ITEMS)
+def training_needs(rows: Extent) -> list[Need]:
+    """Of learning the resolver's law, from at most so many rows."""
+    n = min(len(rows) - rows.n_hidden, MOST_RECORDS)
     pairs, width = n * (n - 1) // 2, n_columns(rows)
-    kept = N_MEMBERS * pairs * (4 * width + 44)
-    made = count_workers(n_jobs) * pairs * bytes_of_view(width) if rows.kind is Points else 0
-    return [Need(f"lessons of {n:,} rows", kept + made, "take fewer threads (n_jobs), or fewer known rows")]
+    kept = 2 * pairs * (9 * width + 60)
+    made = pairs * bytes_of_view(width) if rows.kind is Points else 0
+    return [Need(f"learning from {n:,} rows", kept + made, "give fewer known rows")]
 
 
-def seating_needs(
-    rows: Extent, seated: Integers, n_draws: int, n_types: int, n_jobs: int | None
-) -> list[Need]:
-    """Of the flagship's draws: all pairs of the rows to be seated, or candidates of too many."""
-    draws = Need(f"{n_draws:,} draws of {len(rows):,} rows", n_draws * len(rows) * 12, FEWER_FLAGSHIP_DRAWS)
-    documents = None if rows.documents is None else rows.documents[seated]
-    pairs, width = n_pairs(len(seated), documents), n_columns(rows)
+def sampling_needs(rows: Extent, sampled: Integers, n_draws: int, n_jobs: int | None) -> list[Need]:
+    """Of the resolver's draws: all pairs of the rows to be clustered, or candidates of too many."""
+    draws = Need(f"{n_draws:,} draws of {len(rows):,} rows", n_draws * len(rows) * 12, FEWER_RESOLVER_DRAWS)
+    documents = None if rows.documents is None else rows.documents[sampled]
+    pairs, width = n_pairs(len(sampled), documents), n_columns(rows)
     if rows.kind is Compared and documents is None and pairs > MOST_PAIRS:
         return [draws]
     # Two numbers and the features of each pair, its neighbours' lists, and its scores in every thread.
-    n_bytes = pairs * (4 * width + 56 + count_workers(n_jobs) * (9 * width + 8 * n_types + 8))
+    n_bytes = pairs * (4 * width + 56 + 9 * width + count_workers(n_jobs) * 16)
     if rows.kind is Points:
-        largest = int(group_sizes(documents, len(seated)).max(initial=0))
+        largest = int(group_sizes(documents, len(sampled)).max(initial=0))
         n_bytes += largest * (largest - 1) // 2 * bytes_of_view(width)
     else:
         every = n_pairs(len(rows), rows.documents)
         n_bytes += every * rows.n_features * 4 * 2
-    return [draws, Need(f"{pairs:,} pairs of rows by {width} features", n_bytes, FEWER_FLAGSHIP_PAIRS)]
+    return [draws, Need(f"{pairs:,} pairs of rows by {width} features", n_bytes, FEWER_RESOLVER_PAIRS)]
 
 
 def n_columns(rows: Extent) -> int:
     """The features of a pair, with the opinion of the trees."""
     if rows.kind is not Points:
-        return rows.n_features + 1
+        return 3 * rows.n_features + 2
     single = rows.n_features if rows.n_features <= MOST_COORDINATES else 0
     return 2 + len(N_NEIGHBOURS) * len(WALK_STEPS) + single + 1
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats
+from scdp.estimators.verdict import Verdict, judge
 from scdp.posterior import Posterior
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -45,7 +47,7 @@ class Learned:
 
     `weights` is (reference types, features): the precision of each type in each feature, in units in which half
     the mean squared distance of the training records is 1; `type_shares` is the share of records of each type,
-    the most common first.
+    the most common first. `n_repeated` is how many labelled clusters have two records or more.
     """
 
     model: str
@@ -55,6 +57,7 @@ class Learned:
     weights: Floats | None = None
     type_shares: Floats | None = None
     calibration: Calibration | None = None
+    n_repeated: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,17 @@ class ClusterResult:
     @property
     def n_clusters(self) -> int:
         return len(set(self.labels.tolist()))
+
+    @cached_property
+    def expected(self) -> dict[str, dict[str, float]]:
+        """Precision, recall, F and more of the answer if each draw were the truth: mean and 90 % interval."""
+        codes = np.unique(self.labels.astype(str), return_inverse=True)[1].astype(np.int64)
+        return self.posterior.expected_metrics(codes)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How far the result can be trusted, and why."""
+        return judge(self)
 
     @property
     def n_known(self) -> int:

@@ -1,10 +1,5 @@
-"""The learned restaurant: pairs of items are scored, items are seated one after another by their mean score.
+"""The resolver's model: evidence of pairs, the law of a partition, learning it, and drawing from it.
 
-The paper weighs joining a cluster by its size times how well its mean explains the item, F(r_n | p_k, t_d). Here the
-explanation is learned: the mean, over the cluster's members, of a score of two items under a reference type d,
-
-    P(c_n = k, d_n = d | earlier items)  is proportional to  share_d * exp(bias_d + growth_d log n_k + mean score_d)
-    P(c_n = new, d_n = d | earlier items) is proportional to share_d * exp(fresh_d log(1 + earlier candidates)).
-
-With all scores 0, bias 0, growth 1 and fresh 0 this is the Chinese restaurant process with concentration 1.
+Read `law.py` first (how a partition is drawn), then `evidence.py` (what a pair tells), `fit.py` (how both are learned
+from labelled clusters) and `ensemble.py` (how what was learned is set to a table and drawn from).
 """

@@ -1,6 +1,6 @@
-"""Shards: items that no pair connects with others enter by the batch, and are seated wherever there is room.
+"""Shards: records that no pair connects with others, by the batch; each batch is sampled wherever there is room.
 
-What is random about an item follows from its number, so the draws are the same however the items were divided.
+What is random about a record follows from its number, so the draws are the same however the records were divided.
 """
 
 from __future__ import annotations
@@ -8,19 +8,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.blocking import Blocking, connected_components
-from scdp.linkage.blocked import blocked_pairs, sifted_pairs
-from scdp.linkage.learned import LearnedRestaurant
+from scdp.blocking import connected_components
+from scdp.linkage.candidates import Blocked, compare_candidates
+from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.pairs import Features, Pairs
-from scdp.linkage.sieve import Sieve
-from scdp.table.records import Records
-from scdp.table.spec import Spec
 
 Integers = NDArray[np.int64]
 Draws = NDArray[np.int32]
@@ -31,28 +28,12 @@ ENTRIES_AT_ONCE = 20_000
 PROGRESS_STEPS = 1000
 
 
-class Blocked(NamedTuple):
-    """Records to compare by a fitted spec and a blocking, through a sieve if there is one, and who judges the pairs."""
-
-    records: Records
-    spec: Spec
-    blocking: Blocking
-    sieve: Sieve | None
-    restaurant: LearnedRestaurant
-
-    def pairs(self, progress: Progress | None = None) -> Pairs:
-        """The pairs, made in this process."""
-        if self.sieve is None:
-            return blocked_pairs(self.records, self.spec, self.blocking)
-        return sifted_pairs(self.records, self.spec, self.blocking, self.sieve, progress=progress)
-
-
 class Engine(Protocol):
-    """Where items are seated; draws are (draws, items), each item labelled by the first item of its cluster."""
+    """Where partitions are sampled; draws are (draws, items), each item labelled by the first item of its cluster."""
 
-    def seat(
+    def sample(
         self,
-        restaurant: LearnedRestaurant,
+        ensemble: Ensemble,
         pairs: Pairs,
         known: Integers,
         n_draws: int,
@@ -62,7 +43,7 @@ class Engine(Protocol):
         """Draws of items whose pairs are there already."""
         ...
 
-    def seat_blocked(
+    def sample_blocked(
         self, blocked: Blocked, known: Integers, n_draws: int, seed: int, progress: Progress | None = None
     ) -> Draws:
         """Draws of records whose pairs are still to be made."""
@@ -82,19 +63,19 @@ class Shard:
     features: Features
     known: Integers
 
-    def seated(self, restaurant: LearnedRestaurant, n_draws: int, seed: int) -> Draws:
+    def sample(self, ensemble: Ensemble, n_draws: int, seed: int) -> Draws:
         """Draws (draws, items of the shard), each item labelled by the number of the first item of its cluster."""
         pairs = Pairs(len(self.items), self.left, self.right, self.features)
         numbers = np.full(len(self.items), -1)
         given = self.known >= 0
         numbers[given] = np.unique(self.known[given], return_inverse=True)[1]
         names = self.items.astype(np.uint64)
-        draws = restaurant.draw(pairs, numbers, n_draws, seed, names=names)
+        draws = ensemble.sample(pairs, numbers, n_draws, seed, names=names)
         label_by_first(draws, self.items)
         return draws
 
 
-def shards_of(pairs: Pairs, known: Integers) -> Iterator[Shard]:
+def split_shards(pairs: Pairs, known: Integers) -> Iterator[Shard]:
     """All items that are in a pair, component by component, in shards; items in none are left out."""
     ends = [(pairs.left, pairs.right), _ties(known)]
     parts = connected_components(pairs.n_items, ends)
@@ -133,7 +114,7 @@ def _ties(known: Integers) -> tuple[Integers, Integers]:
     return items[:-1][same], items[1:][same]
 
 
-def everyone_alone(n_draws: int, known: Integers) -> Draws:
+def all_apart(n_draws: int, known: Integers) -> Draws:
     """Draws in which only given clusters are together, to be filled in shard by shard."""
     first = np.arange(len(known), dtype=np.int32)
     given = np.flatnonzero(known >= 0)
@@ -156,8 +137,8 @@ def label_by_first(draws: Draws, items: Integers) -> None:
         first[:] = -1
 
 
-def half_of(progress: Progress | None, half: int) -> Progress | None:
-    """Progress of one of two stages as half of the whole; to compare and to seat take about as long."""
+def take_half(progress: Progress | None, half: int) -> Progress | None:
+    """Progress of one of two stages as half of the whole; to compare and to sample take about as long."""
     if progress is None:
         return None
     whole = progress
@@ -167,12 +148,12 @@ def half_of(progress: Progress | None, half: int) -> Progress | None:
 
 
 class OnThisMachine(ABC):
-    """Engines that make pairs in this process and seat them where they say."""
+    """Engines that compare records in this process and sample where they say."""
 
     @abstractmethod
-    def seat(
+    def sample(
         self,
-        restaurant: LearnedRestaurant,
+        ensemble: Ensemble,
         pairs: Pairs,
         known: Integers,
         n_draws: int,
@@ -180,28 +161,28 @@ class OnThisMachine(ABC):
         progress: Progress | None = None,
     ) -> Draws: ...
 
-    def seat_blocked(
+    def sample_blocked(
         self, blocked: Blocked, known: Integers, n_draws: int, seed: int, progress: Progress | None = None
     ) -> Draws:
-        pairs = blocked.pairs(half_of(progress, 0))
-        return self.seat(blocked.restaurant, pairs, known, n_draws, seed, half_of(progress, 1))
+        found = compare_candidates(blocked, progress=take_half(progress, 0))
+        return self.sample(found.ensemble, found.pairs, known, n_draws, seed, take_half(progress, 1))
 
 
 class InThreads(OnThisMachine):
-    """The whole in this process: members of the restaurant are spread over threads."""
+    """The whole in this process: members of the ensemble are spread over threads."""
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
 
-    def seat(
+    def sample(
         self,
-        restaurant: LearnedRestaurant,
+        ensemble: Ensemble,
         pairs: Pairs,
         known: Integers,
         n_draws: int,
         seed: int,
         progress: Progress | None = None,
     ) -> Draws:
-        draws = restaurant.draw(pairs, known, n_draws, seed, self.n_jobs, progress)
+        draws = ensemble.sample(pairs, known, n_draws, seed, self.n_jobs, progress)
         label_by_first(draws, np.arange(pairs.n_items))
         return draws

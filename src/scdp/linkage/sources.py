@@ -1,4 +1,4 @@
-"""What the restaurant learns from and seats: distances of items, or vectors, as pairs of any part of them."""
+"""What a law is learned from and applied to: distances of items, or vectors, as pairs of any part of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Groups
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
-from scdp.linkage.neighbourhood import VectorView
+from scdp.linkage.features import Comparer
 from scdp.linkage.pairs import Integers, Pairs
-from scdp.linkage.sieve import CUT, Sieve
+from scdp.linkage.vectors import VectorView
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 # Pairs are kept in single precision, whose squares must stay finite.
 LARGEST_UNIT = 1e15
@@ -46,6 +49,23 @@ class PairSource:
 
 
 @dataclass(frozen=True, eq=False)
+class RecordSource:
+    """Records, compared when a part of them is asked for; rarity is counted over all of them."""
+
+    comparer: Comparer
+    labelled: Integers
+    groups: Groups
+
+    @classmethod
+    def of(cls, records: Records, spec: Spec, labelled: Integers, groups: Groups) -> RecordSource:
+        return cls(Comparer.of(records, spec.fields), labelled, groups)
+
+    def pairs(self, items: Integers) -> Pairs:
+        rows = self.labelled[items]
+        return self.comparer.compare_some(rows, None if self.groups is None else self.groups[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class VectorSource:
     """Vectors, whose neighbourhoods are made anew for every part of them."""
 
@@ -56,18 +76,3 @@ class VectorSource:
     def pairs(self, items: Integers) -> Pairs:
         documents = None if self.documents is None else self.documents[items]
         return self.view.pairs(self.values[items], documents)
-
-
-@dataclass(frozen=True, eq=False)
-class SiftedSource:
-    """Pairs whose last feature is a sieve's log-odds, which a part of the items has among as many as it holds."""
-
-    every: Pairs
-    sieve: Sieve
-
-    def pairs(self, items: Integers) -> Pairs:
-        part = self.every.take(items)
-        features = part.features.copy()
-        features[:, -1] += np.float32(self.sieve.full_shift(len(items)))
-        kept = features[:, -1] >= CUT
-        return Pairs(part.n_items, part.left[kept], part.right[kept], features[kept])

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp.linkage.evidence import log_odds
 
 N_ROUNDS = 100
 MOST_PAIRS = 60_000
 # Log-odds beyond this are as good as certain, and no finer than the training pairs can tell.
-LARGEST_SCORE = 9.0
+LARGEST_SCORE = 12.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,12 @@ class Trees:
     missing_left: NDArray[np.bool_]
     value: NDArray[np.float64]
     baseline: NDArray[np.float64]
+    # Log-odds of a match among the pairs that were learned from, which new pairs do not share.
+    prior: NDArray[np.float64]
+
+    def log_ratio(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Of each pair: the log-likelihood ratio of being together."""
+        return self.log_odds(features) - self.prior[0]
 
     def log_odds(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Of each pair for being together, cut off where they are as good as certain."""
@@ -105,7 +112,7 @@ def fit_trees(
     # Threads of several fits at once would only wait for each other.
     with threadpool_limits(limits=1):
         model.fit(seen, together[chosen], sample_weight=weight)
-    return _as_arrays(model)
+    return _as_arrays(model, log_odds(float(together.mean())))
 
 
 def sampled(
@@ -120,7 +127,7 @@ def sampled(
     return np.concatenate(chosen), np.concatenate(weights)
 
 
-def _as_arrays(model: Any) -> Trees:
+def _as_arrays(model: Any, prior: float) -> Trees:
     nodes = [predictors[0].nodes for predictors in model._predictors]
     first = np.concatenate([[0], np.cumsum([len(each) for each in nodes])]).astype(np.int64)
     joined = np.concatenate(nodes)
@@ -136,4 +143,5 @@ def _as_arrays(model: Any) -> Trees:
         joined["missing_go_to_left"].astype(bool),
         joined["value"].astype(np.float64),
         np.asarray(model._baseline_prediction, dtype=np.float64).ravel()[:1],
+        np.array([prior]),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scdp.estimators.verdict import WORDS as VERDICT_WORDS
 from scdp.io.atomic import write_text
 from scdp.report.charts import Floats, calibration_plot, histogram, in_short, size_bars, trace_lines
 from scdp.report.judgement import (
@@ -29,9 +30,11 @@ LEVEL = 0.9
 SURE = 0.9
 N_LARGEST = 3
 MOST_TRACES = 6
-CARE = "Take what follows with care: the draws cannot be trusted yet. See below, under “Can the draws be trusted?”."
 
 STYLE = """
+.trust{border-left:6px solid #009e73;background:#fff;padding:10px 16px;border-radius:4px;margin:16px 0}
+.trust.amber{border-color:#e69f00;background:#fff9ec}.trust.red{border-color:#c2310b;background:#fdf0ec}
+.trust ul{margin:6px 0 0;padding-left:20px}
 .tiles{display:grid;grid-template-columns:repeat(4,1fr);gap:12px;margin:16px 0}
 .tiles div{background:#fff;border:1px solid var(--line);border-radius:8px;padding:12px 14px;min-width:0}
 .tiles b{display:block;font-size:1.5rem;line-height:1.2}
@@ -63,8 +66,7 @@ def report_html(result: ClusterResult) -> str:
     trust = judge_chains(result.posterior, rows) if rows else judge_independent(result.posterior)
     body = [
         f'<h1>{shown(result.title)}</h1><p class="lead">{shown(_lead(result))}</p>',
-        # Good news can wait for its place on the page; bad news changes how all of it is read.
-        "" if trust[1] else verdict(CARE, good=False),
+        _trust_banner(result),
         _tiles(result),
         f'<div class="figures"><div>{_number_section(result)}</div><div>{_sizes_section(result)}</div>',
         f"</div>{_learned_sections(result.learned)}",
@@ -72,6 +74,13 @@ def report_html(result: ClusterResult) -> str:
         uncertain_section(result),
     ]
     return whole_page(result.title, body, STYLE)
+
+
+def _trust_banner(result: ClusterResult) -> str:
+    """The verdict in words and colour, before anything else."""
+    found = result.verdict
+    reasons = "".join(f"<li>{shown(reason)}</li>" for reason in found.reasons)
+    return f'<div class="trust {found.colour}"><b>{shown(VERDICT_WORDS[found.colour])}</b><ul>{reasons}</ul></div>'
 
 
 def _learned_sections(learned: Learned) -> str:
@@ -147,6 +156,10 @@ def _calibration_section(learned: Learned) -> str:
         )
         return section(title, f"<p>{words}</p>")
     words, good = judge_calibration(calibration)
+    if good:
+        words += (
+            " These pairs are of the labelled clusters; the verdict at the top is on the records at hand."
+        )
     chart = calibration_plot(calibration.predicted, calibration.observed, calibration.count)
     note = (
         f"{calibration.count.sum():,} pairs of training records whose clusters were held out, by predicted probability "

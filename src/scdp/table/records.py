@@ -157,9 +157,14 @@ def read_records(path: str | Path) -> Records:
 
 
 def records_from(table: Any, source: str = "records") -> Records:
-    """Records from a dict of lists or a pandas, polars or Arrow table, every cell as text."""
+    """Records from a dict of lists, a list of dicts or a pandas, polars or Arrow table, every cell as text."""
     if isinstance(table, Records):
         return table
+    if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
+        named = list(dict.fromkeys(name for row in table for name in row))
+        return _from_columns(
+            list(map(str, named)), [[row.get(name) for row in table] for name in named], source
+        )
     if isinstance(table, Mapping):
         names, columns = list(table), list(table.values())
     elif hasattr(table, "column_names"):
@@ -171,7 +176,7 @@ def records_from(table: Any, source: str = "records") -> Records:
     else:
         raise InputError(
             f"{source}: a {type(table).__name__} is not a table; "
-            "give a dict of lists or a pandas, polars or Arrow table"
+            "give a dict of lists, a list of dicts, or a pandas, polars or Arrow table"
         )
     return _from_columns([str(name) for name in names], columns, source)
 

@@ -1,4 +1,5 @@
-"""Features on Spark: candidate pairs go in; they, or those that pass a sieve, come out compared as on one machine.
+"""Features on Spark: candidate pairs go in; they, or those that pass the prefilter, come out compared as on
+one machine.
 
 Pairs are joined with the cells of both records, and everything else happens in the worker that has them.
 """
@@ -7,49 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare import Comparison, Prepared
+from scdp.compare import Comparison
 from scdp.compare.kinds import BUILT_IN
-from scdp.compare.prepared import prepare_all
 from scdp.engines.spark.batches import batch_of, integers
 from scdp.engines.spark.session import mapped
 from scdp.engines.spark.tables import SparkRecords
 from scdp.errors import InputError
-from scdp.linkage.blocked import compared, histogram, in_sample, sampled_share, sifted
-from scdp.linkage.sieve import Sieve, counted
-from scdp.linkage.sifting import Sifter
+from scdp.linkage.candidates import link_pairs
+from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.features import Comparer, Counts
+from scdp.linkage.prefilter import Prefilter
+from scdp.linkage.prefilter_kernels import PrefilterRun
 from scdp.table.records import Records
 
 Integers = NDArray[np.int64]
+
+
+class Job(NamedTuple):
+    """What every worker needs: comparisons, how often values occur among all records, and the settled ensemble."""
+
+    fields: tuple[Comparison, ...]
+    counts: Counts
+    ensemble: Ensemble
+    prefilter: Prefilter | None
+
+
 COMPARED = "left long, right long, features array<float>"
 
 
-def blocked_pairs(records: SparkRecords, pairs: Any, fields: Sequence[Comparison]) -> Any:
-    """(left, right, features) of pairs (left, right). Not computed yet."""
-    check_fields(fields)
-    cells = _with_cells(records, pairs, _columns_of(fields))
-    return mapped(cells, partial(_compared, tuple(fields), records.source), COMPARED)
+def compare_pairs(records: SparkRecords, pairs: Any, job: Job) -> Any:
+    """(left, right, features) of the pairs (left, right) that may be matches. Not computed yet.
 
-
-def sifted_pairs(records: SparkRecords, pairs: Any, fields: Sequence[Comparison], sieve: Sieve) -> Any:
-    """(left, right, features) of the pairs (left, right) that may be together; the last feature is their log-odds.
-
-    Not computed yet, but for the counts of a sample, from which the shift of the log-odds follows.
+    The last entry of the features is the log-odds by the evidence of the table alone.
     """
-    check_fields(fields)
-    names, n = _columns_of(fields), records.n_records
-    sample = mapped(
-        pairs.select("left", "right"), partial(_sample, sampled_share(n)), "left long, right long"
+    check_fields(job.fields)
+    return mapped(
+        _with_cells(records, pairs, _columns_of(job.fields)), partial(_compare, job, records.source), COMPARED
     )
-    counts = partial(_counts, tuple(fields), sieve, n, records.source)
-    counted_bins = mapped(_with_cells(records, sample, names), counts, "bin int, size long")
-    shift = sieve.settled(_histogram(counted_bins), n)
-    sift = partial(_sifted, tuple(fields), sieve, shift, records.source)
-    return mapped(_with_cells(records, pairs, names), sift, COMPARED)
 
 
 def check_fields(fields: Sequence[Comparison]) -> None:
@@ -83,40 +83,13 @@ def _columns_of(fields: Sequence[Comparison]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for comparison in fields for column in comparison.columns))
 
 
-def _compared(fields: Sequence[Comparison], source: str, batches: Iterable[Any]) -> Iterator[Any]:
+def _compare(job: Job, source: str, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
-        rows, columns, left, right = prepared_batch(fields, source, batch)
-        features = compared(columns, left, right, workers=1)
-        yield batch_of(left=rows[left], right=rows[right], features=_listed(features))
-
-
-def _sample(share: float, batches: Iterable[Any]) -> Iterator[Any]:
-    for batch in batches:
-        chosen = in_sample(integers(batch, "left").astype(np.int32), share)
-        yield batch.filter(chosen)
-
-
-def _counts(
-    fields: Sequence[Comparison], sieve: Sieve, n_records: int, source: str, batches: Iterable[Any]
-) -> Iterator[Any]:
-    total = counted(np.zeros(0))
-    for batch in batches:
-        _, columns, left, right = prepared_batch(fields, source, batch)
-        total += histogram(
-            Sifter.of(sieve, columns), left.astype(np.int32), right.astype(np.int32), n_records
-        )
-    bins = np.flatnonzero(total)
-    yield batch_of(bin=bins.astype(np.int32), size=total[bins])
-
-
-def _sifted(
-    fields: Sequence[Comparison], sieve: Sieve, shift: float, source: str, batches: Iterable[Any]
-) -> Iterator[Any]:
-    for batch in batches:
-        rows, columns, left, right = prepared_batch(fields, source, batch)
-        sifter = Sifter.of(sieve, columns)
-        pairs = sifted(sifter, left.astype(np.int32), right.astype(np.int32), shift).pairs(len(rows))
-        yield batch_of(left=rows[pairs.left], right=rows[pairs.right], features=_listed(pairs.features))
+        rows, comparer, left, right = prepare_batch(job, source, batch)
+        run = None if job.prefilter is None else PrefilterRun.of(job.prefilter, comparer.prepared)
+        found = link_pairs(job.ensemble, comparer, run, left.astype(np.int32), right.astype(np.int32))
+        features = np.column_stack([found.features, found.log_odds.astype(np.float32)])
+        yield batch_of(left=rows[found.left], right=rows[found.right], features=_listed(features))
 
 
 def _listed(features: NDArray[np.float32]) -> Any:
@@ -126,16 +99,13 @@ def _listed(features: NDArray[np.float32]) -> Any:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(features.ravel()))
 
 
-def prepared_batch(
-    fields: Sequence[Comparison], source: str, batch: Any
-) -> tuple[Integers, list[Prepared], Integers, Integers]:
-    """The distinct rows of a batch of pairs, their prepared columns, and the pairs as places among them."""
+def prepare_batch(job: Job, source: str, batch: Any) -> tuple[Integers, Comparer, Integers, Integers]:
+    """The distinct rows of a batch of pairs, ready to compare, and the pairs as places among them."""
     ends = np.concatenate([integers(batch, "left"), integers(batch, "right")])
     rows, first, places = np.unique(ends, return_index=True, return_inverse=True)
-    cells = {name: _cells(batch, column, first) for column, name in enumerate(_columns_of(fields))}
-    records = Records(cells, source, rows + 1)
-    columns = list(prepare_all(fields, records))
-    return rows, columns, places[: batch.num_rows], places[batch.num_rows :]
+    cells = {name: _cells(batch, column, first) for column, name in enumerate(_columns_of(job.fields))}
+    comparer = Comparer.of(Records(cells, source, rows + 1), job.fields, job.counts)
+    return rows, comparer, places[: batch.num_rows], places[batch.num_rows :]
 
 
 def _cells(batch: Any, column: int, places: NDArray[np.int64]) -> Any:
@@ -143,13 +113,3 @@ def _cells(batch: Any, column: int, places: NDArray[np.int64]) -> Any:
 
     both = pa.chunked_array([batch.column(f"left{column}"), batch.column(f"right{column}")])
     return both.take(pa.array(places)).to_numpy(zero_copy_only=False)
-
-
-def _histogram(counts: Any) -> NDArray[np.int64]:
-    """The pairs by log-odds: whole counts, which add up to the same whatever the partitions."""
-    from pyspark.sql import functions as F
-
-    total = counted(np.zeros(0))
-    for place, size in counts.groupBy("bin").agg(F.sum("size")).collect():
-        total[place] = size
-    return total

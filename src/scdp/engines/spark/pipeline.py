@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from scdp.blocking.rules import Blocking
-from scdp.compare import Comparison
 from scdp.engines.spark.candidates import candidate_pairs
 from scdp.engines.spark.components import components
-from scdp.engines.spark.features import blocked_pairs, check_fields, sifted_pairs
+from scdp.engines.spark.features import Job, check_fields, compare_pairs
 from scdp.engines.spark.session import saved, worker_errors
-from scdp.engines.spark.shards import seated_components
+from scdp.engines.spark.shards import sample_components
 from scdp.engines.spark.tables import SparkRecords
-from scdp.linkage.blocked import CUTS, MOST_CONNECTED
-from scdp.linkage.learned import LearnedRestaurant
-from scdp.linkage.sieve import Sieve
+from scdp.linkage.candidates import CUTS, MOST_CONNECTED
 
 
-def cluster_on_spark(
-    records: SparkRecords,
-    blocking: Blocking,
-    fields: Sequence[Comparison],
-    sieve: Sieve | None,
-    restaurant: LearnedRestaurant,
-    n_draws: int,
-    seed: int,
-) -> Any:
-    """(row, draws) of every row that may be together with another, in no order; computed and kept by executors.
-
-    Without a sieve every candidate pair is seated.
-    """
-    check_fields(fields)
+def cluster_on_spark(records: SparkRecords, blocking: Blocking, job: Job, n_draws: int, seed: int) -> Any:
+    """(row, draws) of every row that may be together with another, in no order; computed and kept by executors."""
+    check_fields(job.fields)
     with worker_errors():
         candidates = candidate_pairs(records, blocking).frame
-        if sieve is None:
-            pairs = saved(blocked_pairs(records, candidates, fields))
-            labels = components(records.frame, pairs)
-        else:
-            passed = saved(sifted_pairs(records, candidates, fields, sieve))
-            pairs, labels = broken_up(records.frame, passed)
-        return saved(seated_components(labels, pairs, restaurant, n_draws, seed))
+        compared = saved(compare_pairs(records, candidates, job))
+        pairs, labels = break_up(records.frame, compared)
+        return saved(sample_components(labels, pairs, job.ensemble, n_draws, seed))
 
 
-def broken_up(rows: Any, pairs: Any) -> tuple[Any, Any]:
+def break_up(rows: Any, pairs: Any) -> tuple[Any, Any]:
     """Pairs without the least likely ones of components of too many rows, as on one machine; and the components."""
     from pyspark.sql import functions as F
 

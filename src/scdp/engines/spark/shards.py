@@ -1,7 +1,7 @@
 """Shards on Spark: pairs with features and components go in; draws of every row that is in a pair come out.
 
-Whole components reach the restaurant of one machine, many at a time. Given the global parameters they are
-independent (MODEL section 8), and what is random about a record follows from its number.
+Whole components reach one machine, many at a time. Given the parameters they are independent, and what is random about
+a record follows from its number.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from scdp.engines.spark.batches import batch_of, integers, whole_groups
 from scdp.engines.spark.session import mapped
-from scdp.linkage.learned import LearnedRestaurant
-from scdp.linkage.shards import ENTRIES_AT_ONCE, Draws, Shard, everyone_alone
+from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.shards import ENTRIES_AT_ONCE, Draws, Shard, all_apart
 
-SEATED = "row long, draws array<int>"
+SAMPLED = "row long, draws array<int>"
 
 
-def seated_components(labels: Any, pairs: Any, restaurant: LearnedRestaurant, n_draws: int, seed: int) -> Any:
+def sample_components(labels: Any, pairs: Any, ensemble: Ensemble, n_draws: int, seed: int) -> Any:
     """(row, draws) of the rows in pairs (left, right, features), from (row, component). Not computed yet.
 
     In each draw a row is labelled by the first row of its cluster. Rows in no pair are alone in all draws.
@@ -28,15 +28,15 @@ def seated_components(labels: Any, pairs: Any, restaurant: LearnedRestaurant, n_
     with_component = pairs.join(labels.withColumnRenamed("row", "left"), "left")
     chosen = with_component.select("component", "left", "right", "features")
     ordered = chosen.repartition("component").sortWithinPartitions("component", "left", "right")
-    return mapped(ordered, partial(_seated, restaurant, n_draws, seed), SEATED)
+    return mapped(ordered, partial(_sample, ensemble, n_draws, seed), SAMPLED)
 
 
-def _seated(restaurant: LearnedRestaurant, n_draws: int, seed: int, batches: Iterable[Any]) -> Iterator[Any]:
+def _sample(ensemble: Ensemble, n_draws: int, seed: int, batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     for table in whole_groups(batches, ("component",), ENTRIES_AT_ONCE):
         shard = shard_of(table)
-        draws = shard.seated(restaurant, n_draws, seed)
+        draws = shard.sample(ensemble, n_draws, seed)
         offsets = np.arange(0, draws.size + 1, n_draws, dtype=np.int32)
         listed = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(draws.T).ravel()))
         yield batch_of(row=shard.items, draws=listed)
@@ -48,14 +48,16 @@ def shard_of(table: Any) -> Shard:
     items, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     order = np.lexsort((right, left))
     features = table.column("features").combine_chunks().flatten().to_numpy().reshape(len(left), -1)
+    # The last entry is the log-odds by the evidence alone, which only the breaking up of components needs.
+    features = np.ascontiguousarray(features[:, :-1])
     nobody = np.full(len(items), -1, dtype=np.int64)
     return Shard(items, places[: len(left)][order], places[len(left) :][order], features[order], nobody)
 
 
-def collected_draws(seated: Any, n_records: int, n_draws: int) -> Draws:
+def collected_draws(sampled: Any, n_records: int, n_draws: int) -> Draws:
     """Draws (draws, records) on the driver: 4 bytes a record and draw."""
-    draws = everyone_alone(n_draws, np.full(n_records, -1, dtype=np.int64))
-    table = seated.toArrow()
+    draws = all_apart(n_draws, np.full(n_records, -1, dtype=np.int64))
+    table = sampled.toArrow()
     if table.num_rows:
         rows, listed = integers(table, "row"), table.column("draws").combine_chunks()
         draws[:, rows] = listed.flatten().to_numpy().reshape(-1, n_draws).T

@@ -110,8 +110,8 @@ def sampling(model: str, *, learns: bool = True, **options: Any) -> Runner:
     return run
 
 
-def seating(**options: Any) -> Runner:
-    """The flagship: it learns from the training part alone, and seats the test part with its clusters hidden."""
+def resolving(**options: Any) -> Runner:
+    """The resolver: it learns from the training part alone, and clusters the test part with its clusters hidden."""
 
     def run(problem: Problem, effort: Effort) -> Outcome:
         from scdp.resolver import EntityResolver

@@ -9,7 +9,7 @@ from typing import Any
 
 from scdp.errors import InputError
 from scdp.paper.experiments.paper import parent
-from scdp.paper.experiments.protocol import Effort, Outcome, Runner, predicting, sampling, seating
+from scdp.paper.experiments.protocol import Effort, Outcome, Runner, predicting, resolving, sampling
 from scdp.paper.experiments.tasks import Problem
 
 # Chains and sweeps by task. Quick runs fit a coffee break on two cores, full ones an hour or two.
@@ -109,7 +109,7 @@ _TABLE = (
     System("graphpartition", "Graph partition", predicting("GraphPartition", updates=(100, 300)), cost=20),
     System("clustersvm", "Cluster SVM", predicting("ClusterSVM", n_updates=200), cost=20),
     System("modernbinary", "Modern binary", predicting("ModernBinary", max_pairs=20_000), cost=50),
-    System("flagship", "Flagship", seating(), samples=True, cost=30),
+    System("resolver", "Entity resolver", resolving(), samples=True, cost=30),
 )
 SYSTEMS: MappingProxyType[str, System] = MappingProxyType({system.name: system for system in _TABLE})
 

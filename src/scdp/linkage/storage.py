@@ -1,4 +1,4 @@
-"""The learned restaurant as words and arrays that can be stored, and back, with every array checked.
+"""The ensemble as words and arrays that can be stored, and back, with every array checked.
 
 What is read may come from a damaged file: nothing here may lead a kernel outside its arrays, or round in circles.
 """
@@ -15,15 +15,14 @@ from scdp._typing import Arrays
 from scdp.errors import InputError
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.result import Calibration
-from scdp.linkage.learned import LearnedRestaurant, Member
-from scdp.linkage.likelihood import Weights
-from scdp.linkage.neighbourhood import VectorView
-from scdp.linkage.pieces import MOST_KNOTS, Knots
-from scdp.linkage.sieve import Sieve
-from scdp.linkage.training import Parameters
+from scdp.linkage.curves import MOST_KNOTS, Knots
+from scdp.linkage.ensemble import Ensemble, Parameters
+from scdp.linkage.evidence import N_LEVELS, Evidence, TableEvidence
+from scdp.linkage.features import Columns
 from scdp.linkage.trees import Trees
+from scdp.linkage.vectors import VectorView
 
-MOST_AGAIN = 1000
+MOST_RESCANS = 1000
 LARGEST_NUMBER = 2**63 - 1
 VIEW = ("mean", "scale", "whitening")
 CALIBRATION = ("edges", "predicted", "observed", "count")
@@ -37,77 +36,73 @@ def number(words: Mapping[str, Any], name: str, low: int = 0, high: int = LARGES
     return value
 
 
-def restaurant_to_parts(restaurant: LearnedRestaurant) -> tuple[Words, Arrays]:
-    members = restaurant.members
+def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
+    """The members, what they share, and what the labels told of evidence."""
+    members = ensemble.members
     words = {
-        "n_again": restaurant.n_again,
+        "n_rescans": ensemble.n_rescans,
         "n_members": len(members),
-        "boosted": members[0].trees is not None,
+        "n_trees": len(ensemble.trees),
+        "log_odds": ensemble.log_odds,
+        "partners": ensemble.partners,
     }
     arrays: Arrays = {
-        "knots": restaurant.knots.at,
-        "sign": restaurant.knots.sign,
-        "rise": np.stack([member.parameters.rise for member in members]),
-        "missing": np.stack([member.parameters.missing for member in members]),
-        "weights": np.stack([np.stack(member.parameters.weights) for member in members]),
+        "knots": ensemble.knots.at,
+        "sign": ensemble.knots.sign,
+        "heights": np.stack([member.heights for member in members]),
+        "missing": np.stack([member.missing for member in members]),
+        "weights": np.array([[member.bias, member.growth, member.third] for member in members]),
     }
-    for place, member in enumerate(members):
-        if member.trees is not None:
-            arrays |= {f"trees{place}.{name}": array for name, array in member.trees.arrays().items()}
+    if ensemble.evidence is not None and ensemble.table is not None:
+        arrays |= {
+            "evidence": ensemble.evidence.counts,
+            "table.ratio": ensemble.table.ratio,
+            "table.exact": ensemble.table.exact,
+        }
+    for place, trees in enumerate(ensemble.trees):
+        arrays |= {f"trees{place}.{name}": array for name, array in trees.arrays().items()}
     return words, arrays
 
 
-def restaurant_from_parts(
-    words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int
-) -> LearnedRestaurant:
-    boosted, n_members = bool(part(words, "boosted")), number(words, "n_members", 1)
-    width = n_features + boosted
+def ensemble_from_parts(
+    words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_names: int, columns: Columns | None
+) -> Ensemble:
+    """What `ensemble_to_parts` gave, checked; `columns` are those of records, without which there is no evidence."""
+    n_members, n_trees = number(words, "n_members", 1), number(words, "n_trees", 0, 2)
+    n_features = n_names if columns is None else columns.n_features
+    width = n_features + (columns is not None) + (n_trees > 0)
     knots = _knots(arrays, width)
-    rise = array_part(arrays, "rise", (n_members, None, width, knots.at.shape[1] - 1))
-    n_types = rise.shape[1]
-    if n_types < 1:
-        raise InputError("'rise' is of no reference type")
-    missing = array_part(arrays, "missing", (n_members, n_types, width))
-    weights = array_part(arrays, "weights", (n_members, 5, n_types))
-    members = tuple(
-        Member(
-            Parameters(rise[m], missing[m], Weights(*weights[m])),
-            _trees(arrays, f"trees{m}.", n_features) if boosted else None,
-        )
-        for m in range(n_members)
+    heights = array_part(arrays, "heights", (n_members, *knots.at.shape))
+    missing = array_part(arrays, "missing", (n_members, width))
+    weights = array_part(arrays, "weights", (n_members, 3))
+    members = tuple(Parameters(heights[m], missing[m], *map(float, weights[m])) for m in range(n_members))
+    evidence = table = None
+    if columns is not None:
+        shape = (n_names, N_LEVELS)
+        counts = array_part(arrays, "evidence", shape)
+        if (counts < 0).any():
+            raise InputError("'evidence' holds a count below 0")
+        evidence = Evidence(columns.layout, counts)
+        ratio, exact = array_part(arrays, "table.ratio", shape), array_part(arrays, "table.exact", (n_names,))
+        table = TableEvidence(columns.layout, ratio, exact)
+    return Ensemble(
+        knots,
+        members,
+        tuple(_trees(arrays, f"trees{place}.", n_features) for place in range(n_trees)),
+        evidence,
+        real(words, "log_odds"),
+        real(words, "partners"),
+        number(words, "n_rescans", 0, MOST_RESCANS),
+        table,
     )
-    return LearnedRestaurant(knots, members, number(words, "n_again", 0, MOST_AGAIN))
 
 
-def sieve_to_parts(sieve: Sieve) -> tuple[Words, Arrays]:
-    words = {"sieve_bias": sieve.bias, "sieve_n_records": sieve.n_records}
-    arrays: Arrays = {
-        "sieve.order": np.array(sieve.order, dtype=np.int64),
-        "sieve.knots": sieve.knots.at,
-        "sieve.heights": sieve.heights,
-        "sieve.missing": sieve.missing,
-        "sieve.together": sieve.together,
-    }
-    return words, arrays
-
-
-def sieve_from_parts(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int) -> Sieve:
-    order = array_part(arrays, "sieve.order", (n_features,), "i")
-    if sorted(order.tolist()) != list(range(n_features)):
-        raise InputError("'sieve.order' is not an order of the comparisons")
-    at = array_part(arrays, "sieve.knots", (n_features, None))
-    bias = part(words, "sieve_bias")
-    if isinstance(bias, bool) or not isinstance(bias, int | float) or not np.isfinite(bias):
-        raise InputError(f"'sieve_bias' is {bias!r}, and it should be a number")
-    return Sieve(
-        tuple(order.tolist()),
-        _checked_knots(at, np.full(n_features, -1), "sieve.knots"),
-        array_part(arrays, "sieve.heights", at.shape),
-        array_part(arrays, "sieve.missing", (n_features,)),
-        float(bias),
-        number(words, "sieve_n_records", 1),
-        np.sort(array_part(arrays, "sieve.together", (None,))),
-    )
+def real(words: Mapping[str, Any], name: str) -> float:
+    """A stored finite number."""
+    value = part(words, name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise InputError(f"{name!r} is {value!r}, and it should be a number")
+    return float(value)
 
 
 def _knots(arrays: Mapping[str, NDArray[Any]], width: int) -> Knots:
@@ -130,7 +125,7 @@ def _trees(arrays: Mapping[str, NDArray[Any]], prefix: str, n_features: int) -> 
     left, right = (array_part(arrays, prefix + name, (n,), "i") for name in ("left", "right"))
     threshold, value = (array_part(arrays, prefix + name, (n,)) for name in ("threshold", "value"))
     missing_left = array_part(arrays, prefix + "missing_left", (n,), "b")
-    baseline = array_part(arrays, prefix + "baseline", (1,))
+    baseline, prior = (array_part(arrays, prefix + name, (1,)) for name in ("baseline", "prior"))
     inner = left >= 0
     here = np.arange(n)
     sound = (
@@ -140,7 +135,7 @@ def _trees(arrays: Mapping[str, NDArray[Any]], prefix: str, n_features: int) -> 
     )
     if not sound:
         raise InputError(f"'{prefix}left' and its companions are not trees")
-    return Trees(first, feature, threshold, left, right, missing_left, value, baseline)
+    return Trees(first, feature, threshold, left, right, missing_left, value, baseline, prior)
 
 
 def view_to_parts(view: VectorView | None) -> Arrays:

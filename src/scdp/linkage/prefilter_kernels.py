@@ -1,4 +1,4 @@
-"""Sifting: a sieve, columns and candidate pairs enter; the pairs that may be together leave, with all comparisons.
+"""Running the prefilter: columns and candidate pairs enter; the pairs that may be matches leave, with all distances.
 
 A pair is dropped as soon as nothing that is left to compare could save it: columns that kernels know come first.
 """
@@ -16,7 +16,7 @@ from scdp._compile import kernel
 from scdp.compare import Prepared
 from scdp.compare.packed import EXACT, NUMBER, Packed, can_be_packed, pack, text_distance
 from scdp.compare.scorers import FARTHEST
-from scdp.linkage.sieve import Column, Sieve
+from scdp.linkage.prefilter import Column, Prefilter
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,7 +28,7 @@ ROOM = 1 << 12
 
 
 class Curves(NamedTuple):
-    """By packed comparison, the sieve's functions: pieces of `width` from `low` on, and the weight of missing."""
+    """By packed comparison, the prefilter's functions: pieces of `width` from `low` on, and the weight of missing."""
 
     field: Integers
     low: Floats
@@ -37,54 +37,55 @@ class Curves(NamedTuple):
     missing: Floats
 
     @classmethod
-    def of(cls, sieve: Sieve, places: Sequence[int]) -> Self:
-        """`places` are places in the sieve's order."""
-        at = sieve.knots.at[places]
-        field = np.array(sieve.order, dtype=np.int64)[places]
-        return cls(field, at[:, 0], at[:, 1] - at[:, 0], sieve.heights[places], sieve.missing[places])
+    def of(cls, prefilter: Prefilter, places: Sequence[int]) -> Self:
+        """`places` are places in the prefilter's order."""
+        at = prefilter.knots.at[places]
+        field = np.array(prefilter.order, dtype=np.int64)[places]
+        return cls(field, at[:, 0], at[:, 1] - at[:, 0], prefilter.heights[places], prefilter.missing[places])
 
 
 @dataclass(frozen=True, eq=False)
-class Sifter:
-    """A sieve made ready for the columns of one set of records; `others` are places in its order not packed."""
+class PrefilterRun:
+    """A prefilter made ready for the columns of one set of records; `others` are places in its order not packed."""
 
-    sieve: Sieve
+    prefilter: Prefilter
     columns: Sequence[Column]
     packed: Packed | None
     curves: Curves
     others: tuple[int, ...]
 
     @classmethod
-    def of(cls, sieve: Sieve, columns: Sequence[Column]) -> Self:
-        known = [can_be_packed(columns[field]) for field in sieve.order]
+    def of(cls, prefilter: Prefilter, columns: Sequence[Column]) -> Self:
+        known = [can_be_packed(columns[field]) for field in prefilter.order]
         chosen, others = np.flatnonzero(known).tolist(), np.flatnonzero(np.logical_not(known)).tolist()
-        ready = [columns[sieve.order[place]] for place in chosen]
+        ready = [columns[prefilter.order[place]] for place in chosen]
         prepared = [column for column in ready if isinstance(column, Prepared)]
         packed = pack(prepared, len(prepared[0])) if prepared else None
-        return cls(sieve, columns, packed, Curves.of(sieve, chosen), tuple(others))
+        return cls(prefilter, columns, packed, Curves.of(prefilter, chosen), tuple(others))
 
-    def passed(self, left: Rows, right: Rows, need: float) -> tuple[Integers, Features, Floats]:
-        """The places of the pairs whose log-odds are at least `need`, their distances and these log-odds."""
-        best = np.maximum(self.sieve.heights.max(axis=1), self.sieve.missing)
+    def keep(self, left: Rows, right: Rows) -> tuple[Integers, Features]:
+        """The places of the pairs that may be matches, and their distances."""
+        rule, need = self.prefilter, self.prefilter.need
+        best = np.maximum(rule.heights.max(axis=1), 0.0)
         unseen = float(best[list(self.others)].sum())
         if self.packed is None:
-            places, score = np.arange(len(left)), np.full(len(left), self.sieve.bias)
+            places, score = np.arange(len(left)), np.zeros(len(left))
             features = np.empty((len(left), len(self.columns)), dtype=np.float32)
         else:
-            floor = need - unseen - self.sieve.bias - SLACK
-            places, features, score = sift(left, right, self.packed, self.curves, floor, len(self.columns))
-            score += self.sieve.bias
+            floor = need - unseen - SLACK
+            places, features, score = filter_pairs(
+                left, right, self.packed, self.curves, floor, len(self.columns)
+            )
         for place in self.others:
-            field = self.sieve.order[place]
+            field = rule.order[place]
             features[:, field] = self.columns[field].pairs(left[places], right[places], 1)
-            score = score + self.sieve.height(place, features[:, field])
+            score = score + rule.height(place, features[:, field])
             unseen -= best[place]
             enough = score >= need - unseen - SLACK
             places, features, score = places[enough], features[enough], score[enough]
         # Summed up in one way, whatever was packed, so that every machine has the same to the last bit.
-        log_odds = self.sieve.log_odds(features)
-        enough = log_odds >= need
-        return places[enough], features[enough], log_odds[enough]
+        enough = rule.bound(features) >= need
+        return places[enough], features[enough]
 
 
 @kernel
@@ -98,7 +99,7 @@ def height(low: float, width: float, heights: Floats, c: int, value: float) -> f
 
 
 @kernel
-def sift(
+def filter_pairs(
     left: Rows, right: Rows, packed: Packed, curves: Curves, floor: float, n_fields: int
 ) -> tuple[Integers, Features, Floats]:
     """Places, distances (packed columns only) and sums of the pairs whose sum reaches the floor, in order."""

@@ -19,7 +19,7 @@ from scdp.table.records import read_records
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Two files of citations of other papers, and a model that was fitted with nothing said about it."""
-    place = tmp_path_factory.mktemp("flagship")
+    place = tmp_path_factory.mktemp("resolver")
     train, test = citations(300)
     write_csv(place / "train.csv", rows_of(train))
     write_csv(place / "test.csv", rows_of(test))
@@ -151,12 +151,11 @@ def test_a_damaged_model_is_one_sentence(folder: Path, tmp_path: Path):
     shutil.copytree(folder / "model", tmp_path / "model")
     with np.load(tmp_path / "model" / "arrays.npz") as file:
         arrays = {name: file[name] for name in file.files}
-    name = next(name for name in arrays if name.endswith("rise"))
-    arrays[name] = arrays[name][1:]
+    arrays["heights"] = arrays["heights"][:, 1:]
     np.savez(tmp_path / "model" / "arrays.npz", **arrays)
     result = run("cluster", tmp_path / "model", folder / "test.csv", "--out", tmp_path / "c.csv")
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"scdp: error: {tmp_path / 'model'}: 'rise' has shape")
+    assert result.stderr.startswith(f"scdp: error: {tmp_path / 'model'}: 'heights' has shape")
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "c.csv").exists()
 

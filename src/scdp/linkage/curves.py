@@ -87,18 +87,17 @@ def find_places(
 def add_up(
     piece: NDArray[np.int8], along: NDArray[np.float32], heights: Floats, missing: Floats, score: Floats
 ) -> None:
-    """Scores (pairs, types) of pairs from heights (types, features, knots) and missing (types, features)."""
+    """Scores of pairs from heights (features, knots) and the weights of missing features."""
     for p in range(piece.shape[0]):
-        for d in range(heights.shape[0]):
-            total = 0.0
-            for f in range(piece.shape[1]):
-                q = piece[p, f]
-                if q < 0:
-                    total += missing[d, f]
-                else:
-                    low = heights[d, f, q]
-                    total += low + (heights[d, f, q + 1] - low) * along[p, f]
-            score[p, d] = total
+        total = 0.0
+        for f in range(piece.shape[1]):
+            q = piece[p, f]
+            if q < 0:
+                total += missing[f]
+            else:
+                low = heights[f, q]
+                total += low + (heights[f, q + 1] - low) * along[p, f]
+        score[p] = total
 
 
 @kernel
@@ -111,14 +110,13 @@ def add_back(
 ) -> None:
     """Derivatives by heights and missing weights, added to, from those by the scores of pairs."""
     for p in range(piece.shape[0]):
-        for d in range(by_height.shape[0]):
-            slope = by_score[p, d]
-            if slope == 0.0:
-                continue
-            for f in range(piece.shape[1]):
-                q = piece[p, f]
-                if q < 0:
-                    by_missing[d, f] += slope
-                else:
-                    by_height[d, f, q] += slope * (1.0 - along[p, f])
-                    by_height[d, f, q + 1] += slope * along[p, f]
+        slope = by_score[p]
+        if slope == 0.0:
+            continue
+        for f in range(piece.shape[1]):
+            q = piece[p, f]
+            if q < 0:
+                by_missing[f] += slope
+            else:
+                by_height[f, q] += slope * (1.0 - along[p, f])
+                by_height[f, q + 1] += slope * along[p, f]

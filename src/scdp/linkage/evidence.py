@@ -1,0 +1,252 @@
+"""Evidence of a pair as a likelihood ratio: how often members of one cluster look like this, against strangers.
+
+Each comparison sorts pairs into a few levels of agreement. What strangers look like is seen in the table at hand, where
+almost every random pair is one. What members look like starts from a typical curve, the same for every column, to which
+labelled pairs are added as counts. An agreement on a rare value weighs more than one on a common value: strangers share
+a value as often as it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from scdp._compile import kernel
+from scdp._typing import Booleans, Features, Floats, Integers
+
+# A distance up to the first edge is in the first level, and so on; larger ones are in the last level.
+EDGES = np.array([1e-6, 0.08, 0.17, 0.3, 0.5, 0.7])
+# How often members of one cluster fall into each level where a column describes the thing itself.
+TYPICAL = np.array([6.0, 2.0, 1.5, 1.0, 0.7, 0.4, 0.4]) / 12.0
+N_LEVELS = len(TYPICAL)
+# The typical curve counts as much as so many labelled pairs.
+PRIOR_PAIRS = 8.0
+# Before any label: the probability that a column describes the thing, and not the occasion of writing it down.
+DESCRIBES_THE_THING = 0.9
+# Random pairs are corrected for the matches among them where these are more than this share.
+FEW_MATCHES = 0.003
+# A corrected share of strangers keeps at least this part of what was seen.
+LEAST_LEFT = 0.05
+N_ROUNDS = 3
+EM_STEPS = 100
+SMALLEST_RATE, LARGEST_RATE = ANY_RATE = 1e-15, 0.4
+# Strangers are counted on at most so many pairs.
+MOST_COUNTED = 400_000
+
+
+@kernel
+def count_levels(
+    features: Features, n_comparisons: int, edges: Floats, weight: Floats, counts: Floats
+) -> None:
+    """Add the weight of each pair to the level it has in each comparison; missing values count nowhere."""
+    for p in range(features.shape[0]):
+        for c in range(n_comparisons):
+            value = features[p, c]
+            if np.isnan(value):
+                continue
+            level = 0
+            while level < edges.shape[0] and value > edges[level]:
+                level += 1
+            counts[c, level] += weight[p]
+
+
+@kernel
+def add_ratios(
+    features: Features,
+    edges: Floats,
+    ratio: Floats,
+    exact: Floats,
+    share: Floats,
+    rarity: Integers,
+    out: Floats,
+) -> None:
+    """Log-ratios of pairs: the sum over comparisons of their shares, with rarity where the values are equal."""
+    for p in range(features.shape[0]):
+        total = 0.0
+        for c in range(ratio.shape[0]):
+            value = features[p, c]
+            if np.isnan(value):
+                continue
+            level = 0
+            while level < edges.shape[0] and value > edges[level]:
+                level += 1
+            evidence = ratio[c, level]
+            if level == 0 and rarity[c] >= 0:
+                nats = features[p, rarity[c]]
+                if nats > 0.0:
+                    evidence = exact[c] + nats
+            total += share[c] * evidence
+        out[p] = total
+
+
+class Layout(NamedTuple):
+    """Where the features of a pair are: the distances of all comparisons first.
+
+    `share` is how much of its column's evidence each comparison gives: comparisons of one column tell the same thing,
+    and count as one together. `rarity` is the feature that holds the nats of the common value of two records, -1 where
+    there is none.
+    """
+
+    share: Floats
+    rarity: Integers
+
+    @property
+    def n_comparisons(self) -> int:
+        return len(self.share)
+
+    @classmethod
+    def of(cls, columns: Sequence[object | None], rarity: Sequence[int]) -> Self:
+        """From what identifies the column of each comparison (None: no evidence), and the places of nats."""
+        names = [column for column in columns if column is not None]
+        share = [0.0 if column is None else 1.0 / names.count(column) for column in columns]
+        return cls(np.array(share), np.array(rarity, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is known of members of one cluster: labelled pairs by level, (comparisons, levels)."""
+
+    layout: Layout
+    counts: Floats
+
+    @classmethod
+    def learn(cls, layout: Layout, features: Features, weight: Floats) -> Self:
+        """From labelled pairs; `weight` is 0 for pairs of different clusters."""
+        together = weight > 0
+        counts = levels_of(features[together], layout.n_comparisons, weight[together])
+        return cls(layout, counts)
+
+    def without(self, other: Floats) -> Evidence:
+        """The same without the counts of some clusters."""
+        return Evidence(self.layout, np.maximum(self.counts - other, 0.0))
+
+    def members(self, strangers: Floats) -> Floats:
+        """How often members fall into each level: a mean over columns that describe the thing, and that do not.
+
+        A column of the second kind looks among members as it does among strangers. Labelled pairs decide.
+        """
+        typical = PRIOR_PAIRS * np.broadcast_to(TYPICAL, self.counts.shape)
+        plain = PRIOR_PAIRS * strangers
+        log_odds = (
+            np.log(DESCRIBES_THE_THING / (1.0 - DESCRIBES_THE_THING))
+            + _log_marginal(self.counts, typical)
+            - _log_marginal(self.counts, plain)
+        )
+        belief = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -500.0, 500.0)))[:, None]
+        total = PRIOR_PAIRS + self.counts.sum(axis=1, keepdims=True)
+        return (belief * typical + (1.0 - belief) * plain + self.counts) / total
+
+    def in_table(
+        self, strangers: Features, pairs: Features, n_pairs: float, rates: tuple[float, float] = ANY_RATE
+    ) -> TableEvidence:
+        """The evidence in one table, from random pairs and from those pairs of it that may be matches.
+
+        `n_pairs` is the number of all pairs of the table, `rates` the least and largest match rate that is believed.
+        """
+        seen = levels_of(thin(strangers), self.layout.n_comparisons) + 0.5
+        seen /= seen.sum(axis=1, keepdims=True)
+        strangers_share = seen
+        for _ in range(N_ROUNDS):
+            members = self.members(strangers_share)
+            table = TableEvidence.of(self.layout, members, strangers_share)
+            rate = match_rate(table.log_ratio(pairs), n_pairs, rates)
+            if rate < FEW_MATCHES:
+                break
+            strangers_share = np.maximum((seen - rate * members) / (1.0 - rate), LEAST_LEFT * seen)
+            strangers_share /= strangers_share.sum(axis=1, keepdims=True)
+        return TableEvidence(table.layout, table.ratio, table.exact, rate)
+
+
+@dataclass(frozen=True, eq=False)
+class TableEvidence:
+    """Log-ratios by comparison and level, and the share of all pairs of the table that are matches."""
+
+    layout: Layout
+    ratio: Floats
+    exact: Floats
+    match_rate: float = 0.0
+
+    @classmethod
+    def of(cls, layout: Layout, members: Floats, strangers: Floats) -> Self:
+        return cls(layout, np.log(members) - np.log(strangers), np.log(members[:, 0]))
+
+    @property
+    def log_odds_of_match(self) -> float:
+        """The log-odds that a random pair of the table is a match."""
+        return log_odds(self.match_rate)
+
+    def log_ratio(self, features: Features) -> Floats:
+        """Of each pair: the log-likelihood ratio of being together."""
+        out = np.empty(len(features))
+        layout = self.layout
+        add_ratios(features, EDGES, self.ratio, self.exact, layout.share, layout.rarity, out)
+        return out
+
+    def by_comparison(self, features: Features) -> Floats:
+        """(pairs, comparisons): what each comparison adds to the log-ratio."""
+        parts = np.zeros((len(features), self.layout.n_comparisons))
+        for c in range(self.layout.n_comparisons):
+            alone = np.full_like(features, np.nan)
+            alone[:, c] = features[:, c]
+            if self.layout.rarity[c] >= 0:
+                alone[:, self.layout.rarity[c]] = features[:, self.layout.rarity[c]]
+            parts[:, c] = self.log_ratio(alone)
+        return parts
+
+
+def levels_of(features: Features, n_comparisons: int, weight: Floats | None = None) -> Floats:
+    """(comparisons, levels): how many pairs, by weight, are in each level."""
+    counts = np.zeros((n_comparisons, N_LEVELS))
+    each = np.ones(len(features)) if weight is None else weight.astype(np.float64)
+    count_levels(features, n_comparisons, EDGES, each, counts)
+    return counts
+
+
+def thin(features: Features) -> Features:
+    """Evenly spaced rows, at most as many as it takes to count strangers."""
+    step = -(-len(features) // MOST_COUNTED) if len(features) else 1
+    return features if step == 1 else np.ascontiguousarray(features[::step])
+
+
+def match_rate(log_ratio: Floats, n_pairs: float, rates: tuple[float, float] = ANY_RATE) -> float:
+    """The share of all pairs that are matches which makes the ratios of the given pairs most likely (EM).
+
+    Pairs that are not given are strangers.
+    """
+    likely = np.exp(np.clip(log_ratio, -60.0, 60.0))
+    n_pairs = max(n_pairs, 1.0)
+    # About one partner for each second record, at the start.
+    lowest, highest = max(rates[0], SMALLEST_RATE), min(rates[1], LARGEST_RATE)
+    rate = min(max(0.5 / np.sqrt(2.0 * n_pairs), lowest), highest)
+    for _ in range(EM_STEPS):
+        odds = likely * (rate / (1.0 - rate))
+        new = min(max(float((odds / (1.0 + odds)).sum()) / n_pairs, lowest), highest)
+        if abs(new - rate) < 1e-4 * rate:
+            return new
+        rate = new
+    return rate
+
+
+def log_odds(share: float) -> float:
+    """Of a share between 0 and 1."""
+    kept = min(max(share, SMALLEST_RATE), 1.0 - 1e-9)
+    return float(np.log(kept) - np.log1p(-kept))
+
+
+def member_weights(cluster: Integers, left: Integers, right: Integers) -> tuple[Booleans, Floats]:
+    """Which pairs are together, and the weight of each: a cluster of n counts as n - 1 pairs, not as n (n - 1) / 2."""
+    together = cluster[left] == cluster[right]
+    sizes = np.bincount(cluster)
+    return together, np.where(together, 2.0 / sizes[cluster[left]], 0.0)
+
+
+def _log_marginal(counts: Floats, prior: Floats) -> Floats:
+    """By comparison: the log-probability of the counts where the shares have a Dirichlet prior."""
+    from scipy.special import gammaln
+
+    total = gammaln(prior.sum(axis=1)) - gammaln(prior.sum(axis=1) + counts.sum(axis=1))
+    each: Floats = total + (gammaln(prior + counts) - gammaln(prior)).sum(axis=1)
+    return each

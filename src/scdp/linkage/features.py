@@ -1,0 +1,177 @@
+"""Features of pairs of records: distances by comparison, and how rare what two records share is.
+
+The features of a pair stand in this order: the distance of each comparison; by column, the nats of the value where both
+records have the same; by comparison of tokens, the nats of the tokens that both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from scdp._typing import Features, Floats, Groups, Integers
+from scdp.compare import Comparison, Prepared
+from scdp.compare.prepared import MISSING, prepare_all, value_key
+from scdp.compare.rarity import Frequencies
+from scdp.linkage.evidence import Layout
+from scdp.linkage.pairs import Pairs
+from scdp.table.records import Records
+
+# All pairs of up to so many (about 2,450 records) are compared; of more records only candidates are.
+MOST_PAIRS = 3_000_000
+# Rarity is compared within this many nats; a table of ten million records has 16.
+MOST_NATS = 40.0
+
+
+class Columns(NamedTuple):
+    """Which features a spec gives: comparisons whose values have nats, and those whose tokens have."""
+
+    fields: tuple[Comparison, ...]
+    values: tuple[int, ...]
+    tokens: tuple[int, ...]
+    layout: Layout
+
+    @classmethod
+    def of(cls, fields: Sequence[Comparison]) -> Columns:
+        keys: dict[Hashable, int] = {}
+        values: list[int] = []
+        rarity: list[int] = []
+        for number, field in enumerate(fields):
+            if field.kind_details.value == "share":
+                rarity.append(-1)
+                continue
+            key = value_key(field)
+            if key not in keys:
+                keys[key] = len(fields) + len(values)
+                values.append(number)
+            rarity.append(keys[key])
+        tokens = tuple(number for number, field in enumerate(fields) if field.kind_details.tokens is not None)
+        columns = [None if field.kind_details.value == "share" else field.columns for field in fields]
+        return cls(tuple(fields), tuple(values), tokens, Layout.of(columns, rarity))
+
+    @property
+    def n_features(self) -> int:
+        return len(self.fields) + len(self.values) + len(self.tokens)
+
+    @property
+    def sign(self) -> Integers:
+        """-1 for distances, +1 for nats."""
+        n_nats = len(self.values) + len(self.tokens)
+        return np.repeat([-1, 1], [len(self.fields), n_nats]).astype(np.int64)
+
+
+class Counts(NamedTuple):
+    """How often values and tokens occur among all records, by comparison; to be handed to other machines."""
+
+    values: tuple[Frequencies, ...]
+    tokens: tuple[Frequencies, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparer:
+    """Records prepared for comparing: gives the features of any of their pairs."""
+
+    columns: Columns
+    prepared: tuple[Prepared, ...]
+    nats: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, records: Records, fields: Sequence[Comparison], counts: Counts | None = None) -> Comparer:
+        """With `counts`, how rare a value is follows from these and not from the records."""
+        columns = Columns.of(fields)
+        prepared = list(prepare_all(fields, records))
+        if counts is not None:
+            for number, frequencies in zip(columns.tokens, counts.tokens, strict=True):
+                prepared[number] = replace(prepared[number], supplied=frequencies)
+        nats = []
+        for place, number in enumerate(columns.values):
+            supplied = None if counts is None else counts.values[place]
+            nats.append(_value_nats(prepared[number], supplied))
+        return cls(columns, tuple(prepared), tuple(nats))
+
+    def __len__(self) -> int:
+        return len(self.prepared[0])
+
+    def count(self) -> Counts:
+        """How often the values and tokens of these records occur."""
+        values = []
+        for number in self.columns.values:
+            one = self.prepared[number]
+            occurs = _occurrences(one)
+            names = dict(zip(one.vocabulary, occurs.astype(int).tolist(), strict=True))
+            values.append(Frequencies(int(occurs.sum()), names))
+        tokens = tuple(self.prepared[number].tokens.frequencies for number in self.columns.tokens)
+        return Counts(tuple(values), tokens)
+
+    def compare(self, left: Integers, right: Integers, workers: int = -1) -> Features:
+        """The features of pairs."""
+        features = np.empty((len(left), self.columns.n_features), dtype=np.float32)
+        n = len(self.prepared)
+        for number, one in enumerate(self.prepared):
+            features[:, number] = one.pairs(left, right, workers)
+        self._add_nats(features, n, left, right)
+        return features
+
+    def complete(self, distances: Features, left: Integers, right: Integers) -> Features:
+        """All features of pairs whose distances are there."""
+        features = np.empty((len(left), self.columns.n_features), dtype=np.float32)
+        features[:, : distances.shape[1]] = distances
+        self._add_nats(features, distances.shape[1], left, right)
+        return features
+
+    def compare_all(self, groups: Groups = None, workers: int = -1) -> Pairs:
+        """All pairs of records, or all pairs within groups, with their features."""
+        return self.compare_some(np.arange(len(self)), groups, workers)
+
+    def compare_some(self, rows: Integers, groups: Groups = None, workers: int = -1) -> Pairs:
+        """All pairs of some records, by their places among these; with `groups` of these all pairs within groups."""
+        if groups is None:
+            parts = [np.arange(len(rows))]
+        else:
+            codes = np.unique(groups, return_inverse=True)[1]
+            order = np.argsort(codes, kind="stable")
+            parts = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+        sizes = [len(part) * (len(part) - 1) // 2 for part in parts]
+        left, right = np.empty(sum(sizes), dtype=np.int64), np.empty(sum(sizes), dtype=np.int64)
+        features = np.empty((sum(sizes), self.columns.n_features), dtype=np.float32)
+        start = 0
+        for part, size in zip(parts, sizes, strict=True):
+            here = slice(start, start + size)
+            first, second = np.triu_indices(len(part), k=1)
+            # Each pair of distinct values is compared once.
+            for number, one in enumerate(self.prepared):
+                features[here, number] = one.block(rows[part], None, workers)[first, second]
+            left[here], right[here] = part[first], part[second]
+            start += size
+        self._add_nats(features, len(self.prepared), rows[left], rows[right])
+        return Pairs(len(rows), left, right, features)
+
+    def _add_nats(self, features: Features, place: int, left: Integers, right: Integers) -> None:
+        for number, nats in zip(self.columns.values, self.nats, strict=True):
+            codes = self.prepared[number].codes
+            one, other = codes[left], codes[right]
+            shared = (one == other) & (one != MISSING)
+            features[:, place] = np.where(shared, nats[np.where(shared, one, 0)] if len(nats) else 0.0, 0.0)
+            features[(one == MISSING) | (other == MISSING), place] = np.nan
+            place += 1
+        for number in self.columns.tokens:
+            features[:, place] = np.minimum(self.prepared[number].shared_nats(left, right), MOST_NATS)
+            place += 1
+
+
+def _occurrences(prepared: Prepared) -> Floats:
+    codes = prepared.codes
+    return np.bincount(codes[codes != MISSING], minlength=len(prepared.vocabulary)).astype(np.float64)
+
+
+def _value_nats(prepared: Prepared, supplied: Frequencies | None) -> Floats:
+    """By value: log of how many records there are for one that has it."""
+    if supplied is None:
+        counts = np.maximum(_occurrences(prepared), 1.0)
+        total = max(float(counts.sum()), 1.0)
+    else:
+        counts, total = supplied.of(prepared.vocabulary), float(max(supplied.n_records, 1))
+    return np.log(total / counts)

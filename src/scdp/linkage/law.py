@@ -1,0 +1,308 @@
+"""The law of a partition given the scores of pairs: its conditional likelihood, and draws from it by forward sampling.
+
+Records come in a random order. A record opens a cluster with weight 1 and joins a cluster k with weight
+exp(bias + growth log n_k + third [n_k > 1] + mean score with its members). After this forward pass every record is
+taken out and placed again, given all others, a fixed number of times. A draw is exact: the law of this process is the
+model.
+
+All that is random about a record follows from its name and the number of the draw, so that records which no pair
+connects can be sampled together, apart or on different machines, with the same result.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._compile import kernel
+from scdp._typing import Floats, Integers
+from scdp.blocking.keys import mixed
+from scdp.linkage.pairs import Neighbours
+
+OPEN = -1
+Names = NDArray[np.uint64]
+_STEPS_OF_TWO_TO_THE_53 = 2.0**-53
+# Up to so many are sorted one by one.
+FEW = 24
+
+
+class Weights(NamedTuple):
+    """Of joining a cluster: a constant, by the log of its size, where it has two members or more.
+
+    `floor` is the score of a pair that is not among the candidates.
+    """
+
+    bias: float
+    growth: float
+    third: float
+    floor: float
+
+
+@kernel
+def log_likelihood_grad(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    cluster: Integers,
+    order: Integers,
+    everyone: bool,
+    cluster_weight: Floats,
+    by_score: Floats,
+    by_weights: Floats,
+) -> float:
+    """The log-likelihood of known clusters; derivatives are added to `by_score` (pairs) and `by_weights` (3).
+
+    Records come in the given order, or with `everyone` each is placed given all others. `cluster_weight` is how much
+    the records of each cluster count.
+    """
+    n_clusters = cluster.max() + 1
+    size = np.zeros(n_clusters)
+    placed = np.zeros(cluster.shape[0], np.bool_)
+    if everyone:
+        placed[:] = True
+        for i in range(cluster.shape[0]):
+            size[cluster[i]] += 1.0
+    total = np.zeros(n_clusters)
+    met = np.zeros(n_clusters)
+    touched = np.empty(n_clusters, np.int64)
+    weight = np.empty(n_clusters + 1)
+    likelihood = 0.0
+    for i in order:
+        home = cluster[i]
+        if everyone:
+            placed[i] = False
+            size[home] -= 1.0
+        n_touched = 0
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            j = neighbours.other[e]
+            if not placed[j]:
+                continue
+            k = cluster[j]
+            if met[k] == 0.0:
+                touched[n_touched] = k
+                n_touched += 1
+            met[k] += 1.0
+            total[k] += score[neighbours.pair[e]] - weights.floor
+        highest = 0.0
+        weight[n_touched] = 0.0
+        own = n_touched
+        for a in range(n_touched):
+            k = touched[a]
+            weight[a] = weights.bias + weights.growth * np.log(size[k]) + weights.floor + total[k] / size[k]
+            if size[k] > 1.5:
+                weight[a] += weights.third
+            highest = max(highest, weight[a])
+            if k == home:
+                own = a
+        everything = 0.0
+        for a in range(n_touched + 1):
+            weight[a] = np.exp(max(weight[a] - highest, -700.0))
+            everything += weight[a]
+        counts = cluster_weight[home]
+        likelihood += counts * (np.log(weight[own]) - np.log(everything))
+        for a in range(n_touched + 1):
+            # How much more likely this choice was, given the truth, than it was beforehand.
+            excess = -counts * weight[a] / everything
+            if a == own:
+                excess += counts
+            weight[a] = excess
+            if a < n_touched:
+                k = touched[a]
+                by_weights[0] += excess
+                by_weights[1] += excess * np.log(size[k])
+                if size[k] > 1.5:
+                    by_weights[2] += excess
+        for a in range(n_touched):
+            met[touched[a]] = float(a)
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            j = neighbours.other[e]
+            if placed[j]:
+                k = cluster[j]
+                by_score[neighbours.pair[e]] += weight[int(met[k])] / size[k]
+        for a in range(n_touched):
+            met[touched[a]] = 0.0
+            total[touched[a]] = 0.0
+        size[home] += 1.0
+        placed[i] = True
+    return likelihood
+
+
+@kernel
+def sample_cluster(
+    i: int,
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    cluster: Integers,
+    size: Integers,
+    met: Integers,
+    total: Floats,
+    touched: Integers,
+    uniform: float,
+) -> int:
+    """The cluster that record i joins, or -1 for a new one; `met` and `total` are zero before and after."""
+    n_touched = 0
+    for e in range(neighbours.start[i], neighbours.start[i + 1]):
+        k = cluster[neighbours.other[e]]
+        if k < 0:
+            continue
+        if met[k] == 0:
+            touched[n_touched] = k
+            n_touched += 1
+        met[k] += 1
+        total[k] += score[neighbours.pair[e]] - weights.floor
+    if n_touched == 0:
+        return OPEN
+    highest = 0.0
+    for a in range(n_touched):
+        k = touched[a]
+        total[k] = weights.bias + weights.growth * np.log(float(size[k])) + weights.floor + total[k] / size[k]
+        if size[k] > 1:
+            total[k] += weights.third
+        highest = max(highest, total[k])
+    everything = np.exp(-highest)
+    for a in range(n_touched):
+        total[touched[a]] = np.exp(total[touched[a]] - highest)
+        everything += total[touched[a]]
+    left = uniform * everything
+    choice = OPEN
+    for a in range(n_touched):
+        k = touched[a]
+        if choice == OPEN:
+            left -= total[k]
+            if left < 0.0:
+                choice = k
+        met[k] = 0
+        total[k] = 0.0
+    return choice
+
+
+@kernel
+def connect(neighbours: Neighbours, known: Integers) -> tuple[Integers, Integers]:
+    """Free records component by component, and where each begins: no pair or given cluster connects two components."""
+    n = known.shape[0]
+    first_of = np.full(known.max() + 1, OPEN)
+    next_of = np.full(n, OPEN)
+    for i in range(n - 1, -1, -1):
+        if known[i] >= 0:
+            next_of[i] = first_of[known[i]]
+            first_of[known[i]] = i
+    there = np.zeros(n, np.bool_)
+    items, waiting = np.empty(n, np.int64), np.empty(n, np.int64)
+    bounds = np.zeros(n + 1, np.int64)
+    n_items, n_components = 0, 0
+    for start in range(n):
+        if there[start]:
+            continue
+        there[start] = True
+        waiting[0] = start
+        n_waiting = 1
+        while n_waiting:
+            n_waiting -= 1
+            i = waiting[n_waiting]
+            if known[i] < 0:
+                items[n_items] = i
+                n_items += 1
+            for e in range(neighbours.start[i], neighbours.start[i + 1]):
+                j = neighbours.other[e]
+                if not there[j]:
+                    there[j] = True
+                    waiting[n_waiting] = j
+                    n_waiting += 1
+            j = first_of[known[i]] if known[i] >= 0 else OPEN
+            while j >= 0:
+                if not there[j]:
+                    there[j] = True
+                    waiting[n_waiting] = j
+                    n_waiting += 1
+                # Each cluster is gone through once.
+                first_of[known[i]] = next_of[j]
+                j = next_of[j]
+        n_components += 1
+        bounds[n_components] = n_items
+    return items[:n_items], bounds[: n_components + 1]
+
+
+@kernel
+def shuffle(
+    items: Integers, first: int, last: int, names: Names, stream: np.uint64, round_number: int, keys: Names
+) -> None:
+    """Bring the items at places `first` to `last` - 1 into the random order of one round."""
+    for place in range(first, last):
+        keys[place] = mixed(mixed(stream, names[items[place]]), np.uint64(2 * round_number))
+    if last - first > FEW:
+        items[first:last] = items[first:last][np.argsort(keys[first:last])]
+        return
+    for place in range(first + 1, last):
+        item, key = items[place], keys[place]
+        free = place
+        while free > first and keys[free - 1] > key:
+            items[free], keys[free] = items[free - 1], keys[free - 1]
+            free -= 1
+        items[free], keys[free] = item, key
+
+
+@kernel
+def uniform(name: np.uint64, stream: np.uint64, round_number: int) -> float:
+    """A number in [0, 1), for the choice of one record in one round."""
+    value = mixed(mixed(stream, name), np.uint64(2 * round_number + 1))
+    return float(value >> np.uint64(11)) * _STEPS_OF_TWO_TO_THE_53
+
+
+@kernel
+def sample_partition(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    known: Integers,
+    n_rescans: int,
+    stream: np.uint64,
+    names: Names,
+) -> Integers:
+    """Clusters of all records; those with `known` >= 0 keep theirs and are there from the start."""
+    n = known.shape[0]
+    cluster = known.copy()
+    n_known = known.max() + 1
+    size = np.zeros(n + n_known + 1, np.int64)
+    for i in range(n):
+        if known[i] >= 0:
+            size[known[i]] += 1
+    met = np.zeros(size.shape[0], np.int64)
+    total = np.zeros(size.shape[0])
+    touched = np.empty(size.shape[0], np.int64)
+    free = np.empty(n, np.int64)
+    keys = np.empty(n, np.uint64)
+    # Component by component, which changes nothing, so that all that a record needs was at hand a moment ago.
+    items, bounds = connect(neighbours, known)
+    for component in range(bounds.shape[0] - 1):
+        first, last = bounds[component], bounds[component + 1]
+        n_free = 0
+        for place in range(first, last):
+            free[n_free] = n_known + items[place]
+            n_free += 1
+        for scan in range(1 + n_rescans):
+            shuffle(items, first, last, names, stream, scan, keys)
+            for place in range(first, last):
+                i = items[place]
+                if cluster[i] >= 0:
+                    k = cluster[i]
+                    size[k] -= 1
+                    cluster[i] = OPEN
+                    if size[k] == 0:
+                        free[n_free] = k
+                        n_free += 1
+                chance = uniform(names[i], stream, scan)
+                k = sample_cluster(i, neighbours, score, weights, cluster, size, met, total, touched, chance)
+                if k < 0:
+                    n_free -= 1
+                    k = free[n_free]
+                cluster[i] = k
+                size[k] += 1
+    return cluster
+
+
+def stream_of(seed: int, draw: int) -> np.uint64:
+    """The stream of one draw."""
+    return np.uint64(np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)[0])

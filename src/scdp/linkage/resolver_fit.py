@@ -1,0 +1,338 @@
+"""What the resolver keeps of its training: the ensemble, blockings, and how new rows become pairs.
+
+Training rows are kept only where new rows may join their clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._parallel import Progress
+from scdp._typing import Arrays, Features, Floats, Groups, Integers
+from scdp.errors import InputError
+from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
+from scdp.estimators.fitted import Words, array_part, part
+from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
+from scdp.estimators.result import Calibration, Learned
+from scdp.linkage.candidates import Blocked
+from scdp.linkage.copies import Copies
+from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.features import MOST_PAIRS, Columns, Comparer
+from scdp.linkage.fit import Choices, HeldOut, Source, check_teachable, fit_ensemble, take_whole_clusters
+from scdp.linkage.ladder import Ladder, learn_ladder
+from scdp.linkage.shards import Draws, Engine, all_apart
+from scdp.linkage.sources import PairSource, RecordSource, VectorSource, pairs_of
+from scdp.linkage.storage import (
+    calibration_from_parts,
+    calibration_to_parts,
+    ensemble_from_parts,
+    ensemble_to_parts,
+    number,
+    view_from_parts,
+    view_to_parts,
+)
+from scdp.linkage.vectors import VectorView, units
+from scdp.posterior import Posterior
+
+IMPORTANCE_RECORDS = 300
+IMPORTANCE_PAIRS = 1000
+# Random pairs that show, for an explanation, what strangers look like.
+EXPLAIN_PAIRS = 20_000
+
+
+class Training(NamedTuple):
+    """What the labels were like: records, clusters, clusters of two or more, and labelled pairs."""
+
+    n_records: int
+    n_clusters: int
+    n_repeated: int
+    shift: float
+
+    @classmethod
+    def of(cls, cluster: Integers, held_out: HeldOut) -> Self:
+        sizes = np.bincount(cluster)
+        return cls(len(cluster), len(sizes), int((sizes > 1).sum()), held_out.shift)
+
+
+@dataclass(frozen=True, eq=False)
+class ResolverFit:
+    """`view` is how vectors are looked at (None for records and distances); `importance` is by comparison."""
+
+    ensemble: Ensemble
+    view: VectorView | None
+    ladder: Ladder
+    features: tuple[str, ...]
+    importance: Floats
+    calibration: Calibration | None
+    training: Training
+    rows: Rows
+    labels: Integers
+    documents: NDArray[Any] | None
+    seed: int
+
+    independent_draws = True
+
+    def with_labels(self, labels: Integers) -> Self:
+        return replace(self, labels=labels)
+
+    @classmethod
+    def train(
+        cls,
+        rows: Rows,
+        known: Integers,
+        groups: Groups,
+        features: tuple[str, ...],
+        choices: Choices,
+        seed: int,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from the rows whose cluster is known; a cluster is one within a group."""
+        labelled = np.flatnonzero(known >= 0)
+        group = np.zeros(len(known), dtype=np.int64) if groups is None else codes(groups)
+        cluster = np.unique([known[labelled], group[labelled]], axis=1, return_inverse=True)[1].ravel()
+        check_teachable(cluster)
+        view, sign, layout, ladder = None, None, None, Ladder(())
+        source: Source
+        if isinstance(rows, Compared):
+            columns = Columns.of(rows.spec.fields)
+            source = RecordSource.of(rows.records, rows.spec, labelled, None if groups is None else group)
+            sign, layout = columns.sign, columns.layout
+            if groups is None:
+                ladder = learn_ladder(rows.records.take(labelled), rows.spec, cluster, seed)
+        elif isinstance(rows, Points):
+            values = rows.values[labelled]
+            view = VectorView.of(values, cluster, rows.mean, units(rows.scale))
+            source = VectorSource(values, None if groups is None else group[labelled], view)
+        else:
+            assert isinstance(rows, Precomputed)
+            every = pairs_of(rows.distances)
+            source = PairSource(every if len(labelled) == every.n_items else every.take(labelled))
+        names = features if view is None else view.names
+        sign = np.full(len(names), -1, dtype=np.int64) if sign is None else sign
+        ensemble, held_out = fit_ensemble(
+            source, cluster, group[labelled], layout, sign, choices, seed, n_jobs, progress
+        )
+        return cls(
+            ensemble,
+            view,
+            ladder,
+            names,
+            _measure_importance(ensemble, source, cluster, len(names), seed),
+            Calibration.of(held_out.probability, held_out.together) if len(held_out.probability) else None,
+            Training.of(cluster, held_out),
+            rows,
+            known,
+            groups,
+            seed,
+        )
+
+    def posterior(
+        self,
+        rows: Rows,
+        groups: Groups,
+        items: Integers,
+        known: Integers,
+        shape: tuple[int, int],
+        seed: int,
+        shared: bool,
+        engine: Engine,
+        progress: Progress | None = None,
+    ) -> Posterior:
+        """Draws of all rows, `shape` being (chains, draws); only the given items may be together with others.
+
+        Draws of one member are spread over all chains.
+        """
+        n_chains, n_draws = shape
+        numbers = np.full(len(known), -1)
+        numbers[known >= 0] = codes(known[known >= 0])
+        total = n_chains * n_draws
+        if len(items):
+            drawn = self._sample(rows, groups, items, numbers[items], total, seed, engine, progress)
+        else:
+            drawn = np.zeros((total, 0), dtype=np.int32)
+        whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
+        draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
+        return Posterior(draws, fixed=numbers, shared=shared)
+
+    def _sample(
+        self,
+        rows: Rows,
+        groups: Groups,
+        items: Integers,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        engine: Engine,
+        progress: Progress | None,
+    ) -> Draws:
+        own = None if groups is None else groups[items]
+        if isinstance(rows, Compared):
+            return self._sample_records(rows, own, items, known, n_draws, seed, engine, progress)
+        if isinstance(rows, Precomputed):
+            every = pairs_of(rows.distances)
+            pairs = every if len(items) == every.n_items else every.take(items)
+        else:
+            assert isinstance(rows, Points)
+            assert self.view is not None
+            pairs = self.view.pairs(rows.values[items], None if own is None else codes(own))
+        return engine.sample(self.ensemble, pairs, known, n_draws, seed, progress)
+
+    def _sample_records(
+        self,
+        rows: Compared,
+        groups: Groups,
+        items: Integers,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        engine: Engine,
+        progress: Progress | None,
+    ) -> Draws:
+        records = rows.records if len(items) == len(rows) else rows.records.take(items)
+        copies = Copies.find(records, rows.spec, groups, known)
+        if copies.any():
+            some = copies.kept
+            few = None if groups is None else groups[some]
+            drawn = self._sample_records(rows, few, items[some], known[some], n_draws, seed, engine, progress)
+            return copies.spread(drawn)
+        n = len(records)
+        if n_pairs(n, groups) > MOST_PAIRS and groups is None:
+            blocking = self.ladder.choose(records, rows.spec)
+            blocked = Blocked(records, rows.spec.fields, blocking, self.ensemble)
+            return engine.sample_blocked(blocked, known, n_draws, seed, progress)
+        pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
+        ensemble = self.ensemble.set_to(pairs.features, pairs.features, len(pairs), n)
+        return engine.sample(ensemble, pairs, known, n_draws, seed, progress)
+
+    def compare_two(self, rows: Compared, i: int, j: int) -> Pair:
+        """Two records side by side, with what each comparison says in log-odds in their table."""
+        n = len(rows.records)
+        comparer = Comparer.of(rows.records, rows.spec.fields)
+        rng = np.random.default_rng(n)
+        one = rng.integers(0, n, EXPLAIN_PAIRS)
+        other = (one + rng.integers(1, max(n, 2), EXPLAIN_PAIRS)) % n
+        strangers = comparer.compare(one[one != other], other[one != other])
+        ensemble = self.ensemble.set_to(strangers, strangers, max(len(strangers), 1), n)
+        features = comparer.compare(np.array([i]), np.array([j]))
+        distances = features[0, : len(rows.spec.fields)].astype(np.float64)
+        said = lose_each(ensemble, features, len(rows.spec.fields))[0]
+        return Pair(rows.cells(i), rows.cells(j), distances, np.zeros((3, 0)), said)
+
+    def contributions(self, distances: Floats) -> Floats:
+        """By feature, the log-odds that would be lost if it were missing."""
+        if self.view is not None:
+            raise InputError(
+                "the resolver explains records and distances: of vectors it judges neighbourhoods, which belong to "
+                "no single feature"
+            )
+        return lose_each(self.ensemble, distances[None].astype(np.float32), len(distances))[0]
+
+    def learned(self) -> Learned:
+        return Learned(
+            "resolver",
+            self.features,
+            self.training.n_records,
+            self.training.n_clusters,
+            weights=self.importance[None],
+            type_shares=np.ones(1),
+            calibration=self.calibration,
+            n_repeated=self.training.n_repeated,
+        )
+
+    def to_parts(self) -> tuple[Words, Arrays]:
+        words, arrays = rows_to_parts(self.rows)
+        more_words, more_arrays = ensemble_to_parts(self.ensemble)
+        words |= more_words | {
+            "model": "resolver",
+            "seed": self.seed,
+            "features": list(self.features),
+            "training": self.training._asdict(),
+            "blockings": self.ladder.to_words(),
+        }
+        arrays |= more_arrays | {"labels": self.labels, "importance": self.importance}
+        arrays |= view_to_parts(self.view) | calibration_to_parts(self.calibration)
+        if self.documents is not None:
+            arrays["documents"] = self.documents
+        return words, arrays
+
+    @classmethod
+    def from_parts(cls, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        features = tuple(map(str, part(words, "features")))
+        view = view_from_parts(arrays)
+        if view is not None and view.names != features:
+            raise InputError("'features' are not those of vectors of as many coordinates as 'view.mean' has")
+        importance = array_part(arrays, "importance", (len(features),))
+        labels = array_part(arrays, "labels", (None,), "i").astype(np.int64)
+        documents = array_part(arrays, "documents", (None,), "iufU") if "documents" in arrays else None
+        rows = rows_from_parts(words, arrays, documents, len(features if view is None else view.mean))
+        if len(rows) not in (0, len(labels)) or labels.min(initial=0) < 0:
+            raise InputError(f"there are {len(rows)} rows, and they do not have the {len(labels)} clusters")
+        if isinstance(rows, Points) != (view is not None):
+            raise InputError("'view.mean' belongs to vectors, and to nothing else")
+        if documents is not None and len(documents) != len(rows):
+            raise InputError(f"there are {len(rows)} rows, and documents for {len(documents)}")
+        columns = Columns.of(rows.spec.fields) if isinstance(rows, Compared) else None
+        ensemble = ensemble_from_parts(words, arrays, len(features), columns)
+        return cls(
+            ensemble,
+            view,
+            Ladder.from_words(words.get("blockings", [])),
+            features,
+            importance,
+            calibration_from_parts(arrays),
+            _read_training(part(words, "training")),
+            replace(rows, blocked=True) if isinstance(rows, Compared) else rows,
+            labels,
+            documents,
+            number(words, "seed"),
+        )
+
+
+def _read_training(stored: object) -> Training:
+    if not isinstance(stored, Mapping):
+        raise InputError("'training' is not what belongs there")
+    n_records, n_clusters, n_repeated = (
+        number(stored, name) for name in ("n_records", "n_clusters", "n_repeated")
+    )
+    shift = stored.get("shift", 0.0)
+    if isinstance(shift, bool) or not isinstance(shift, int | float) or not np.isfinite(shift):
+        raise InputError("'shift' is no number")
+    return Training(n_records, n_clusters, n_repeated, float(shift))
+
+
+def _among_all(drawn: Draws, items: Integers, known: Integers) -> Draws:
+    """Draws of all rows from those of some: the others are in their given clusters."""
+    draws = all_apart(len(drawn), known)
+    draws[:, items] = items.astype(np.int32)[drawn]
+    return draws
+
+
+def _measure_importance(
+    ensemble: Ensemble, source: Source, cluster: Integers, n_names: int, seed: int
+) -> Floats:
+    """By comparison, how much the log-odds of some labelled pairs hang on it."""
+    rng = np.random.default_rng([seed, 2])
+    items = take_whole_clusters(np.arange(len(cluster)), cluster, IMPORTANCE_RECORDS, rng)
+    pairs = source.pairs(items)
+    picked = rng.choice(len(pairs), min(IMPORTANCE_PAIRS, len(pairs)), replace=False)
+    importance: Floats = np.abs(lose_each(ensemble, pairs.features[picked], n_names)).mean(axis=0)
+    return importance
+
+
+def lose_each(ensemble: Ensemble, features: Features, n_comparisons: int) -> Floats:
+    """(pairs, comparisons): how much higher each score is than with that comparison missing."""
+    whole = ensemble.mean_score(features)
+    lost = np.zeros((len(features), n_comparisons))
+    for c in range(n_comparisons):
+        without = features.copy()
+        without[:, c] = np.nan
+        if ensemble.evidence is not None and ensemble.evidence.layout.rarity[c] >= 0:
+            without[:, ensemble.evidence.layout.rarity[c]] = np.nan
+        lost[:, c] = np.where(np.isnan(features[:, c]), 0.0, whole - ensemble.mean_score(without))
+    return lost

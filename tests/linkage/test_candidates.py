@@ -1,0 +1,187 @@
+"""Candidates of large tables: the same in any order and on any machine, with and without the prefilter."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from scdp import compare
+from scdp.blocking import (
+    Blocking,
+    candidate_pairs,
+    connected_components,
+    equal,
+    neighbourhood,
+    overlap,
+    prefix,
+    tokens,
+)
+from scdp.blocking.candidates import search_of
+from scdp.datasets import make_records
+from scdp.linkage import candidates
+from scdp.linkage.candidates import (
+    Blocked,
+    LinkedPairs,
+    break_up,
+    compare_candidates,
+    draw_strangers,
+    in_sample,
+    sample_candidates,
+    sampled_share,
+    weigh,
+)
+from scdp.linkage.features import Columns, Comparer
+from scdp.linkage.fit import Choices, fit_ensemble
+from scdp.linkage.prefilter import CUT
+from scdp.linkage.sources import RecordSource
+from scdp.table.records import records_from
+from scdp.table.spec import Spec
+
+FIELDS = (
+    compare.edit("surname"),
+    compare.jaro_winkler("first_name"),
+    compare.token_set("street"),
+    compare.absolute("birth_date", of="year", scale=10.0),
+    compare.exact("city"),
+)
+BLOCKING = Blocking(
+    (
+        equal("surname"),
+        equal(prefix("first_name", 1)),
+        overlap(tokens("street", "city"), rarity=0.9),
+        neighbourhood("phone", window=3),
+    ),
+    max_block=40,
+)
+
+
+@cache
+def blocked(n: int = 1_200) -> Blocked:
+    made = make_records(120, kind="people", seed=9)
+    cluster = np.unique(made.clusters, return_inverse=True)[1]
+    columns = Columns.of(FIELDS)
+    source = RecordSource.of(made.data, Spec("entity", FIELDS), np.arange(len(cluster)), None)
+    choices = Choices(boosted=False, n_members=2)
+    group = np.zeros_like(cluster)
+    ensemble, _ = fit_ensemble(source, cluster, group, columns.layout, columns.sign, choices, 0)
+    return Blocked(make_records(n, kind="people", seed=4).data, FIELDS, BLOCKING, ensemble)
+
+
+# ---- candidates ----
+
+
+@pytest.mark.parametrize("links", [(), (equal("first_name", "surname"),)])
+def test_records_in_any_order_have_the_same_candidates(links):
+    records = make_records(1_000, kind="people", seed=3).data
+    blocking = Blocking(BLOCKING.rules, links, BLOCKING.max_block)
+    wanted = candidate_pairs(records, blocking)
+    search = search_of(records, blocking)
+    for rows in (np.argsort(search.homes), np.random.default_rng(0).permutation(1_000)):
+        left, right = search.pairs(rows.astype(np.int32))
+        order = np.lexsort((right, left))
+        np.testing.assert_array_equal([left[order], right[order]], [wanted.left, wanted.right])
+    assert sum(map(len, search.parts(rows.astype(np.int32)))) == 1_000
+
+
+def test_records_of_a_block_are_neighbours_in_the_order_of_homes():
+    names = np.array(list("abcde") * 40)
+    search = search_of(records_from({"name": names.tolist()}), Blocking((equal("name"),)))
+    ordered = names[np.argsort(search.homes, kind="stable")]
+    assert (ordered[1:] != ordered[:-1]).sum() == 4
+
+
+def test_few_candidates_are_all_compared():
+    found = compare_candidates(blocked())
+    wanted = candidate_pairs(blocked().records, BLOCKING)
+    np.testing.assert_array_equal([found.pairs.left, found.pairs.right], [wanted.left, wanted.right])
+    comparer = Comparer.of(blocked().records, FIELDS)
+    expected = comparer.compare(found.pairs.left, found.pairs.right)
+    np.testing.assert_array_equal(found.pairs.features.view(np.int32), expected.view(np.int32))
+    assert found.ensemble.table is not None
+    assert found.ensemble.log_odds == pytest.approx(found.ensemble.table.log_odds_of_match)
+    assert found.ensemble.floors is not None
+
+
+@pytest.mark.parametrize("settled_by", [500, 20_000])
+def test_of_many_candidates_those_stay_that_may_be_matches(monkeypatch, settled_by: int):
+    monkeypatch.setattr(candidates, "MOST_CANDIDATES", 100)
+    monkeypatch.setattr(candidates, "SETTLED_BY", settled_by)
+    found = compare_candidates(blocked(), workers=2)
+    wanted = candidate_pairs(blocked().records, BLOCKING)
+    left, right = wanted.left.astype(np.int64), wanted.right.astype(np.int64)
+    every = weigh(found.ensemble, left, right, Comparer.of(blocked().records, FIELDS).compare(left, right))
+    expected = every.take(every.log_odds >= CUT)
+    assert 0 < len(expected.left) < len(left)
+    np.testing.assert_array_equal([found.pairs.left, found.pairs.right], [expected.left, expected.right])
+    np.testing.assert_array_equal(found.pairs.features.view(np.int32), expected.features.view(np.int32))
+
+
+def test_progress_is_told_part_by_part():
+    told: list[tuple[int, int]] = []
+    compare_candidates(blocked(), workers=1, progress=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1]
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+
+
+# ---- what the table is settled by ----
+
+
+def test_the_sample_is_about_as_large_as_asked_for():
+    rows = np.arange(100_000, dtype=np.int32)
+    assert in_sample(rows, 1.0).all()
+    # Binomial: six standard deviations.
+    assert abs(in_sample(rows, 0.1).sum() - 10_000) < 6 * np.sqrt(9_000)
+    assert (in_sample(rows, 0.1) <= in_sample(rows, 0.2)).all()
+    assert sampled_share(10) == 1.0
+    assert sampled_share(2 * candidates.SETTLED_BY) == 0.5
+
+
+def test_the_sample_of_candidates_does_not_depend_on_the_order_of_rows(monkeypatch):
+    monkeypatch.setattr(candidates, "SETTLED_BY", 300)
+    records = blocked().records
+    search = search_of(records, BLOCKING)
+    orders = np.arange(len(records)), np.random.default_rng(0).permutation(len(records))
+    one, two = (sample_candidates(search, rows.astype(np.int32), len(records)) for rows in orders)
+    np.testing.assert_array_equal(one, two)
+    assert 0 < len(one[0]) < len(candidate_pairs(records, BLOCKING))
+    assert in_sample(one[0].astype(np.int32), 300 / len(records)).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 1000])
+def test_strangers_are_two_records_each_and_always_the_same(n: int):
+    one, other = draw_strangers(n)
+    assert (one < other).all()
+    assert one.min() >= 0
+    assert other.max() < n
+    np.testing.assert_array_equal(draw_strangers(n), (one, other))
+
+
+# ---- components ----
+
+
+def test_chains_of_unlikely_pairs_are_broken_up_and_others_left(monkeypatch):
+    monkeypatch.setattr(candidates, "MOST_CONNECTED", 5)
+    rng = np.random.default_rng(0)
+    # A chain of 40 records, every fourth link unlikely, and a small component with an unlikely pair.
+    left = np.append(np.arange(39), [50, 51])
+    right = left + 1
+    log_odds = np.where(np.arange(41) % 4 == 3, -4.5 + rng.random(41), 3.0)
+    log_odds[-2:] = [-4.9, 2.0]
+    found = break_up(LinkedPairs(left, right, np.zeros((41, 1), dtype=np.float32), log_odds), 60)
+    assert connected_components(60, [(found.left, found.right)]).sizes.max() <= 5
+    assert {(50, 51), (51, 52)} <= set(zip(found.left.tolist(), found.right.tolist(), strict=True))
+    assert set(left[log_odds > 0]) <= set(found.left)
+
+
+def test_linked_pairs_are_joined_in_order():
+    def part(left: list[int], right: list[int]) -> LinkedPairs:
+        ends = np.array(left), np.array(right)
+        return LinkedPairs(*ends, np.array(left, np.float32)[:, None], np.array(right, float))
+
+    joined = LinkedPairs.join([part([5, 1], [6, 3]), part([1], [2]), part([], [])])
+    assert joined.left.tolist() == [1, 1, 5]
+    assert joined.right.tolist() == [2, 3, 6]
+    assert joined.features[:, 0].tolist() == [1, 1, 5]
+    assert joined.log_odds.tolist() == [2, 3, 6]

@@ -1,0 +1,236 @@
+"""Evidence of pairs: kernels against plain twins, what members look like, rarity, and the match rate of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scdp.linkage import evidence as module
+from scdp.linkage.evidence import (
+    DESCRIBES_THE_THING,
+    EDGES,
+    LARGEST_RATE,
+    N_LEVELS,
+    SMALLEST_RATE,
+    TYPICAL,
+    Evidence,
+    Layout,
+    TableEvidence,
+    levels_of,
+    log_odds,
+    match_rate,
+    member_weights,
+    thin,
+)
+from twins.linkage import level_counts, log_ratios
+
+# Strangers are rarely close.
+STRANGERS = np.array([0.02, 0.01, 0.02, 0.05, 0.2, 0.3, 0.4])
+
+
+def some_features(rng: np.random.Generator, n: int = 400) -> np.ndarray:
+    """Four distances, with values on the edges and missing ones, and the nats of the first two."""
+    features = rng.random((n, 6)).astype(np.float32)
+    features[rng.random(features.shape) < 0.2] = 0.0
+    features[:, :4][rng.random((n, 4)) < 0.2] = np.float32(EDGES[2])
+    features[:, 4:] *= 8
+    features[rng.random(features.shape) < 0.15] = np.nan
+    return features
+
+
+LAYOUT = Layout(np.array([0.5, 0.5, 1.0, 0.0]), np.array([4, 4, 5, -1]))
+
+
+def features_at(levels: np.ndarray) -> np.ndarray:
+    """Distances in the middle of levels."""
+    edges = np.concatenate([[0.0, 0.0], EDGES[1:], [1.0]])
+    return ((edges[levels] + edges[levels + 1]) / 2).astype(np.float32)
+
+
+# ---- kernels ----
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_levels_are_counted_as_by_the_twin(weighted: bool):
+    rng = np.random.default_rng(0)
+    features = some_features(rng)
+    weight = rng.random(len(features)) if weighted else None
+    expected = level_counts(features, 4, np.ones(len(features)) if weight is None else weight)
+    np.testing.assert_allclose(levels_of(features, 4, weight), expected)
+
+
+def test_log_ratios_are_those_of_the_twin():
+    rng = np.random.default_rng(1)
+    features = some_features(rng)
+    ratio, exact = rng.normal(size=(4, N_LEVELS)), rng.normal(size=4)
+    table = TableEvidence(LAYOUT, ratio, exact)
+    np.testing.assert_allclose(
+        table.log_ratio(features), log_ratios(features, LAYOUT, ratio, exact), atol=1e-6
+    )
+
+
+def test_what_comparisons_add_sums_up_to_the_log_ratio():
+    rng = np.random.default_rng(2)
+    features = some_features(rng)
+    table = TableEvidence(LAYOUT, rng.normal(size=(4, N_LEVELS)), rng.normal(size=4))
+    parts = table.by_comparison(features)
+    np.testing.assert_allclose(parts.sum(axis=1), table.log_ratio(features), atol=1e-9)
+    assert (parts[np.isnan(features[:, :4])] == 0).all()
+    assert (parts[:, 3] == 0).all()
+
+
+def test_the_middle_of_a_level_is_in_it():
+    levels = np.arange(N_LEVELS)
+    assert levels_of(features_at(levels)[:, None], 1).tolist() == [[1.0] * N_LEVELS]
+
+
+def test_many_rows_are_thinned_evenly(monkeypatch):
+    assert len(thin(np.zeros((10, 1), np.float32))) == 10
+    monkeypatch.setattr(module, "MOST_COUNTED", 100)
+    kept = thin(np.arange(450, dtype=np.float32)[:, None])
+    assert kept[:, 0].tolist() == list(range(0, 450, 5))
+
+
+# ---- rarity, missing values, shares ----
+
+
+def test_a_rare_value_that_is_shared_says_more():
+    layout = Layout(np.ones(1), np.array([1]))
+    table = TableEvidence.of(layout, TYPICAL[None], STRANGERS[None])
+    features = np.array([[0.0, 2.0], [0.0, 7.0], [0.0, np.nan], [0.0, 0.0], [0.6, 7.0]], np.float32)
+    common, rare, unknown, none, different = table.log_ratio(features)
+    # Members agree as often as on any value, strangers as often as the value occurs.
+    assert common == pytest.approx(np.log(TYPICAL[0]) + 2.0)
+    assert rare == pytest.approx(common + 5.0)
+    assert unknown == none == pytest.approx(np.log(TYPICAL[0] / STRANGERS[0]))
+    assert different == pytest.approx(np.log(TYPICAL[5] / STRANGERS[5]))
+
+
+def test_missing_values_say_nothing():
+    table = TableEvidence(LAYOUT, np.full((4, N_LEVELS), 3.0), np.full(4, 5.0))
+    assert table.log_ratio(np.full((1, 6), np.nan, np.float32)).tolist() == [0.0]
+    assert levels_of(np.full((3, 6), np.nan, np.float32), 4).sum() == 0
+
+
+def test_comparisons_of_one_column_count_as_one():
+    layout = Layout.of(["name", "city", "name", None], [-1, -1, -1, -1])
+    assert layout.share.tolist() == [0.5, 1.0, 0.5, 0.0]
+    assert layout.n_comparisons == 4
+    table = TableEvidence(layout, np.full((4, N_LEVELS), 2.0), np.zeros(4))
+    assert table.log_ratio(np.zeros((1, 4), np.float32)).tolist() == [4.0]
+
+
+# ---- what members look like ----
+
+
+def members_after(counts: np.ndarray) -> np.ndarray:
+    found = Evidence(Layout(np.ones(1), np.array([-1])), counts[None]).members(STRANGERS[None])[0]
+    assert found.sum() == pytest.approx(1)
+    return found
+
+
+def test_before_any_label_members_look_typical_but_for_a_doubt():
+    expected = DESCRIBES_THE_THING * TYPICAL + (1 - DESCRIBES_THE_THING) * STRANGERS
+    np.testing.assert_allclose(members_after(np.zeros(N_LEVELS)), expected)
+
+
+def test_labels_decide_whether_a_column_describes_the_thing():
+    # Twenty pairs that look like strangers: the column tells nothing. Twenty close ones: it does.
+    n = 20.0
+    occasion, thing = members_after(n * STRANGERS), members_after(n * TYPICAL)
+    np.testing.assert_allclose(occasion, STRANGERS, atol=0.01)
+    np.testing.assert_allclose(thing, TYPICAL, atol=0.01)
+
+
+def test_many_labels_replace_what_is_typical():
+    odd = np.array([0.0, 0.0, 0.9, 0.0, 0.0, 0.0, 0.1])
+    np.testing.assert_allclose(members_after(1e6 * odd), odd, atol=1e-4)
+    # Ten labelled pairs are between the two.
+    few = members_after(10 * odd)
+    assert TYPICAL[2] < few[2] < 0.9
+    assert few.min() > 0
+
+
+def test_a_cluster_of_n_counts_as_n_minus_one_pairs():
+    cluster = np.repeat([0, 1, 2], [4, 2, 1])
+    left, right = np.triu_indices(7, k=1)
+    together, weight = member_weights(cluster, left, right)
+    assert (together == (cluster[left] == cluster[right])).all()
+    assert weight[together & (cluster[left] == 0)].sum() == pytest.approx(3)
+    assert weight[together & (cluster[left] == 1)].sum() == pytest.approx(1)
+    assert (weight[~together] == 0).all()
+
+
+def test_counts_are_learned_from_members_alone_and_can_be_taken_away():
+    rng = np.random.default_rng(3)
+    features = some_features(rng)
+    weight = np.where(rng.random(len(features)) < 0.3, rng.random(len(features)), 0.0)
+    found = Evidence.learn(LAYOUT, features, weight)
+    np.testing.assert_allclose(found.counts, level_counts(features, 4, weight))
+    half = np.arange(len(features)) < 200
+    rest = found.without(level_counts(features[half], 4, weight[half])).counts
+    np.testing.assert_allclose(rest, level_counts(features[~half], 4, weight[~half]), atol=1e-9)
+    assert (found.without(found.counts + 1).counts == 0).all()
+
+
+# ---- the match rate ----
+
+
+@pytest.mark.parametrize("rate", [0.0005, 0.005, 0.1])
+def test_the_match_rate_of_simulated_pairs_is_found(rate: float):
+    # Normal log-ratios of which the density ratio is exp(value). The estimate has a standard error of at most
+    # 2 sqrt(rate / n): the tolerance is more than five of them for the smallest rate (error rate below 1e-6).
+    rng = np.random.default_rng(4)
+    n, gap = 2_000_000, 4.0
+    matches = rng.random(n) < rate
+    values = np.where(matches, 0.5, -0.5) * gap**2 + gap * rng.standard_normal(n)
+    assert match_rate(values, n) == pytest.approx(rate, rel=0.35)
+    # Pairs that are hardly matches need not be given.
+    assert match_rate(values[values > -6.0], n) == pytest.approx(rate, rel=0.35)
+
+
+def test_the_match_rate_keeps_its_bounds():
+    sure, never = np.full(1000, 50.0), np.full(1000, -50.0)
+    assert match_rate(sure, 1000) == LARGEST_RATE
+    assert match_rate(never, 1000) == pytest.approx(0.0, abs=1e-12)
+    assert match_rate(never, 1000) >= SMALLEST_RATE
+    assert match_rate(sure, 1000, (0.01, 0.05)) == 0.05
+    assert match_rate(never, 1000, (0.01, 0.05)) == 0.01
+    assert match_rate(np.zeros(0), 0) >= SMALLEST_RATE
+
+
+def test_log_odds_are_finite_at_the_ends():
+    assert log_odds(0.5) == 0
+    assert np.isfinite([log_odds(0.0), log_odds(1.0)]).all()
+    assert TableEvidence(LAYOUT, np.zeros((4, 7)), np.zeros(4), 0.2).log_odds_of_match == pytest.approx(
+        np.log(0.25)
+    )
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.15])
+def test_strangers_of_a_dense_table_are_seen_through_its_matches(rate: float):
+    # Random pairs of a dense table are in part matches, which make strangers look closer than they are.
+    rng = np.random.default_rng(5)
+    n, n_comparisons = 60_000, 4
+    matches = rng.random(n) < rate
+    shares = np.where(matches[:, None, None], TYPICAL, STRANGERS).cumsum(axis=2)
+    levels = (rng.random((n, n_comparisons, 1)) > shares).sum(axis=2).clip(0, N_LEVELS - 1)
+    features = features_at(levels)
+    layout = Layout(np.ones(n_comparisons), np.full(n_comparisons, -1))
+    known = Evidence(layout, np.tile(2000 * TYPICAL, (n_comparisons, 1)))
+    table = known.in_table(features, features, n)
+    truth = np.log(TYPICAL) - np.log(STRANGERS)
+    mixture = np.log(TYPICAL) - np.log(rate * TYPICAL + (1 - rate) * STRANGERS)
+    # The log of a share of one in a hundred has a standard error of 0.05 here: the tolerance is seven of them.
+    assert np.abs(table.ratio - truth).max() < 0.35
+    assert table.match_rate == pytest.approx(rate, abs=0.01)
+    if rate:
+        assert np.abs(mixture - truth).max() > 1.0
+
+
+def test_nothing_to_look_at_is_no_table_of_matches():
+    layout = Layout(np.ones(2), np.full(2, -1))
+    nothing = np.zeros((0, 2), np.float32)
+    table = Evidence(layout, np.zeros((2, N_LEVELS))).in_table(nothing, nothing, 0)
+    assert np.isfinite(table.ratio).all()
+    assert 0 < table.match_rate <= LARGEST_RATE

@@ -1,0 +1,137 @@
+"""Blockings by size of the table: learned where labels are enough, chosen by cost, made for the columns otherwise."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from scdp import EntityResolver
+from scdp.blocking import Blocking, candidate_pairs, equal, prefix
+from scdp.datasets import Labelled, make_records
+from scdp.errors import InputError
+from scdp.linkage import ladder as module
+from scdp.linkage import resolver_fit
+from scdp.linkage.ladder import SIZES, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
+from scdp.metrics import evaluate
+from scdp.table.propose import proposed_comparisons
+from scdp.table.records import records_from
+from scdp.table.spec import Spec
+
+
+@cache
+def people(n: int, seed: int) -> tuple[Labelled, np.ndarray]:
+    made = make_records(n, kind="people", seed=seed)
+    return made, np.unique(made.clusters, return_inverse=True)[1]
+
+
+def spec_of(made: Labelled) -> Spec:
+    return Spec("entity", proposed_comparisons(made.data, made.data.names))
+
+
+@cache
+def learned() -> Ladder:
+    made, cluster = people(400, 1)
+    return learn_ladder(made.data, spec_of(made), cluster, 0)
+
+
+def test_there_are_blockings_for_every_size():
+    n = len(people(400, 1)[0])
+    assert [step.n_records for step in learned().steps] == [n, *SIZES]
+    assert all(step.blockings for step in learned().steps)
+    assert not any(blocking.links for step in learned().steps[1:] for blocking in step.blockings)
+
+
+def test_too_few_labelled_pairs_teach_no_blocking():
+    made, cluster = people(60, 1)
+    assert learn_ladder(made.data, spec_of(made), cluster, 0) == Ladder(())
+
+
+def test_the_most_thorough_blocking_that_is_cheap_enough_is_chosen(monkeypatch):
+    made, _ = people(400, 2)
+    spec = spec_of(made)
+    one, two, three = (Blocking((equal(prefix("surname", k)),)) for k in (1, 2, 3))
+    steps = Ladder((Step(100, (three,)), Step(1000, (one, two)), Step(10_000, (three,))))
+    assert steps.choose(made.data, spec) == one
+    monkeypatch.setattr(module, "MOST_CANDIDATES_A_RECORD", 0)
+    # The last is taken whatever it costs.
+    assert steps.choose(made.data, spec) == two
+    assert Ladder((Step(5, (one,)), Step(10, (three,)))).choose(made.data, spec) == three
+    assert Ladder(()).choose(made.data, spec) == default_blocking(made.data, spec)
+
+
+def test_the_default_blocking_keeps_most_true_pairs():
+    made, cluster = people(400, 2)
+    found = candidate_pairs(made.data, default_blocking(made.data, spec_of(made)))
+    sizes = np.bincount(cluster)
+    n_true = int((sizes * (sizes - 1) // 2).sum())
+    assert (cluster[found.left] == cluster[found.right]).sum() > 0.95 * n_true
+    assert len(found) < 0.5 * len(made) * (len(made) - 1) / 2
+
+
+def test_columns_without_values_have_a_blocking():
+    records = records_from({"a": [None, None], "b": [None, None]})
+    spec = Spec("entity", proposed_comparisons(people(60, 1)[0].data, ["surname"]))
+    records = records_from({"surname": [None, None, None]})
+    assert len(candidate_pairs(records, default_blocking(records, spec))) == 0
+
+
+def test_candidates_of_many_records_are_judged_by_a_sample(monkeypatch):
+    made, _ = people(2000, 3)
+    blocking = Blocking((equal(prefix("surname", 2)),))
+    exact = candidates_a_record(made.data, blocking)
+    assert exact == len(candidate_pairs(made.data, blocking)) / len(made)
+    monkeypatch.setattr(module, "SAMPLE", 1000)
+    assert candidates_a_record(made.data, blocking) == pytest.approx(exact, rel=0.3)
+
+
+def test_of_many_records_whole_clusters_are_taught(monkeypatch):
+    made, cluster = people(400, 1)
+    assert module._take_some(made.data, cluster, 0)[0] is made.data
+    monkeypatch.setattr(module, "MOST_TAUGHT", 150)
+    some, known = module._take_some(made.data, cluster, 0)
+    assert 130 < len(some) == len(known) <= 150
+    assert known.max() + 1 == len(np.unique(known))
+    again, other = (module._take_some(made.data, cluster, seed)[0] for seed in (0, 1))
+    assert list(again.rows()) == list(some.rows()) != list(other.rows())
+    # At least two clusters, however large.
+    assert len(module._take_some(made.data, np.arange(len(made)) % 2, 0)[0]) == len(made)
+
+
+def test_blockings_survive_their_words():
+    assert Ladder.from_words(learned().to_words()) == learned()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {},
+        [1],
+        [{"n_records": 0, "blockings": [{}]}],
+        [{"n_records": True, "blockings": [{}]}],
+        [{"n_records": 5, "blockings": []}],
+        [{"n_records": 5, "blockings": [1]}],
+        [{"blockings": [{}]}],
+    ],
+)
+def test_damaged_blockings_are_refused(damage):
+    with pytest.raises(InputError, match="'blockings' is not what belongs there"):
+        Ladder.from_words(damage)
+
+
+@pytest.mark.parametrize("n_known", [30, 400])
+def test_a_large_table_is_blocked_and_resolved(monkeypatch, tmp_path, n_known: int):
+    made, cluster = people(400, 1)
+    data, truth = people(400, 2)
+    some = np.flatnonzero(cluster < n_known)
+    monkeypatch.setattr(resolver_fit, "MOST_PAIRS", 10_000)
+    model = EntityResolver(spec=spec_of(made), boosted=False, n_draws=24, random_state=0)
+    model.fit(made.data.take(some), cluster[some])
+    assert bool(model.fitted_.ladder.steps) == (n_known == 400)
+    labels = model.predict(data.data)
+    assert evaluate(truth, labels)["f"] > 0.75
+    model.save(tmp_path / "model")
+    loaded = EntityResolver.load(tmp_path / "model")
+    assert loaded.fitted_.ladder == model.fitted_.ladder
+    np.testing.assert_array_equal(loaded.predict(data.data), labels)
