@@ -18,6 +18,7 @@ from scdp.posterior.recorder import store_array
 if TYPE_CHECKING:
     from scdp.posterior.ball import CredibleBall
     from scdp.posterior.diagnostics import Diagnostic
+    from scdp.posterior.expectations import ExpectedMetrics
 
 # The matrix of more items than this, with its counts, would take more than 2 GB.
 MATRIX_ITEMS = 10_000
@@ -162,6 +163,33 @@ class Posterior:
         from scdp.posterior.estimate import point_estimate
 
         return point_estimate(self.stored, answer, n_starts, max_draws, random_state)
+
+    def expected_metrics(self, labels: ArrayLike | None = None, level: float = 0.9) -> ExpectedMetrics:
+        """How good an answer is if the draws are right: each draw is taken as the truth in turn.
+
+        Parameters
+        ----------
+        labels : the cluster of each item; None = the point estimate of highest expected F.
+        level : the probability that each interval holds.
+
+        Returns
+        -------
+        The mean and the central interval, as "mean", "low" and "high", of pairwise "precision", "recall" and "f", of
+        "b_cubed_precision", "b_cubed_recall" and "b_cubed", and of "n_clusters", the number of clusters in the draws.
+        Known items are given: pairs of two of them are not judged.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> post = Posterior(np.array([[[0, 0, 1, 1], [0, 0, 1, 2]]]))
+        >>> post.expected_metrics([0, 0, 1, 1])["precision"]
+        {'mean': 0.75, 'low': 0.5, 'high': 1.0}
+        """
+        from scdp.posterior.expectations import estimate_metrics
+
+        _check_level(level)
+        answer = self.point_estimate() if labels is None else self._labels(labels)
+        return estimate_metrics(self.stored, answer, level)
 
     def expected_loss(self, labels: ArrayLike, loss: Loss = "vi") -> float:
         """The mean distance of a partition to the draws; see `distances`."""
