@@ -204,27 +204,6 @@ class Posterior:
 
         return distances_to_draws(self.stored, self._labels(labels), loss)
 
-    def expected_metrics(
-        self, labels: ArrayLike | None = None, level: float = 0.9
-    ) -> dict[str, dict[str, float]]:
-        """How good a partition is when each draw in turn is taken as the truth.
-
-        Parameters
-        ----------
-        labels : the partition, one label an item; the point estimate where not given.
-        level : of the intervals.
-
-        Returns
-        -------
-        By metric ("precision", "recall", "f", "b_cubed", "n_clusters") the "mean" over draws, and the ends of its
-        interval, "low" and "high". It is what the model itself believes.
-        """
-        from scdp.posterior.expected import expected_metrics
-
-        _check_level(level)
-        chosen = self.point_estimate() if labels is None else self._labels(labels)
-        return expected_metrics(self.stored, np.asarray(chosen), level)
-
     def credible_ball(
         self, level: float = 0.95, loss: Loss = "vi", centre: ArrayLike | None = None
     ) -> CredibleBall:
