@@ -48,9 +48,9 @@ KNOT_PAIRS = 200_000
 HELD_OUT_DRAWS = 16
 # Shifts of the log-odds that are tried on held-out clusters, and what one unit of shift has to gain.
 SHIFTS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
-SHIFT_COST = 0.03
+SHIFT_COST = 0.15
 # How unsure the constant of the law is, with many labelled clusters and with one.
-BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.25, 2.0
+BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.25, 1.2
 # An estimated match rate of labelled records is at most so many times too low or too high.
 RATE_TRUST = 2.7
 # A joint of two rises costs this much of what a rise of one standard deviation costs.
@@ -571,7 +571,7 @@ def calibrate(
     losses = []
     for shift in SHIFTS:
         outcomes = [trial.cluster(shift) for trial in trials]
-        loss = sum(outcome.loss for outcome in outcomes) / sum(outcome.n_records for outcome in outcomes)
+        loss = sum(outcome.loss for outcome in outcomes) / n_repeated
         losses.append(loss + SHIFT_COST / np.sqrt(n_repeated) * shift**2)
     shift = float(SHIFTS[int(np.argmin(losses))])
     outcomes = [trial.cluster(shift) for trial in trials]
