@@ -1,4 +1,4 @@
-"""What each part of the flagship adds: the same tasks with one part changed at a time.
+"""What each part of the resolver adds: the same tasks with one part left out at a time.
 
 python -m benchmarks.ablation [--tasks references,identity,...] [--out FILE]
 """
@@ -8,33 +8,60 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.honesty import clusters_of
-from scdp.compare.distances import compute_distances
 from scdp.estimators.inputs import Points, codes
-from scdp.linkage.learned import Choices, LearnedRestaurant, train
-from scdp.linkage.neighbourhood import VectorView, units
+from scdp.linkage import fit
+from scdp.linkage.evidence import Layout
+from scdp.linkage.features import Columns, Comparer
+from scdp.linkage.fit import Choices, Source, fit_ensemble
 from scdp.linkage.pairs import Pairs
-from scdp.linkage.sources import PairSource, VectorSource, pairs_of
+from scdp.linkage.sources import RecordSource, VectorSource
+from scdp.linkage.vectors import VectorView, units
 from scdp.metrics import evaluate
 from scdp.paper.experiments.tasks import load_problem
 from scdp.posterior import Posterior
+from scdp.table.records import records_from
 
-WHOLE = Choices()
-VARIANTS = {
-    "the flagship": WHOLE,
-    "without boosted trees": replace(WHOLE, boosted=False),
-    "without seating again": replace(WHOLE, n_again=0),
-    "one member instead of twelve": replace(WHOLE, n_members=1),
-    "two reference types": replace(WHOLE, n_types=2),
-}
 TASKS = "references,references-kearns,references-schapire,identity,coreference,digits-0,digits-1,digits-2"
 N_DRAWS = 120
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The resolver with something left out."""
+
+    choices: Choices = Choices()
+    evidence: bool = True
+    shift: bool = True
+
+
+VARIANTS = {
+    "the resolver": Variant(),
+    "without evidence": Variant(evidence=False),
+    "without boosted trees": Variant(Choices(boosted=False)),
+    "without rescans": Variant(Choices(n_rescans=0)),
+    "without calibration shift": Variant(shift=False),
+    "one member": Variant(Choices(n_members=1)),
+}
+
+
+class Prepared(NamedTuple):
+    """What to learn from, the pairs of the test part, and how features are laid out (None: no evidence)."""
+
+    source: Source
+    new: Pairs
+    cluster: np.ndarray
+    group: np.ndarray
+    sign: np.ndarray
+    layout: Layout | None
 
 
 def main() -> None:
@@ -45,8 +72,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for task in options.tasks.split(","):
         name, _, seed = task.partition("-") if task.startswith("digits") else (task, "", "0")
-        problem = load_problem(name, int(seed or 0))
-        for row in on_task(task, problem):
+        for row in run_variants(task, load_problem(name, int(seed or 0))):
             rows.append(row)
             print(
                 f"{task:20} {row['variant']:34} F {row['f']:.3f}  VI {row['vi']:.3f}  K {row['clusters']:4} of "
@@ -57,73 +83,95 @@ def main() -> None:
                 options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def on_task(task: str, problem: Any) -> list[dict[str, Any]]:
-    source, new, cluster, group = prepared(problem)
+def run_variants(task: str, problem: Any) -> Iterator[dict[str, Any]]:
+    prepared = prepare(problem)
     gold = clusters_of(problem.task.test)
-    vectors = isinstance(source, VectorSource)
-    rows = []
-    for variant, choices in VARIANTS.items():
-        if vectors and variant == "without boosted trees":
-            continue  # vectors are never judged by trees
-        wanted = replace(choices, boosted=False) if vectors else choices
+    for name, variant in VARIANTS.items():
+        if prepared.layout is None and not variant.evidence:
+            continue  # vectors have none
         start = time.perf_counter()
-        sign = np.full(new.n_features, -1)
-        restaurant, _ = train(source, cluster, group, sign, wanted, seed=0)
-        posterior = drawn(restaurant, new)
-        rows.append(scored(task, variant, posterior, gold, time.perf_counter() - start))
-        if variant == "the flagship":
-            rows.append(one_draw(task, posterior, gold))
-    return rows
+        posterior = resolve(prepared, variant)
+        yield score(task, name, posterior, gold, time.perf_counter() - start)
+        if name == "the resolver":
+            yield score_draws(task, posterior, gold)
 
 
-def prepared(problem: Any) -> tuple[Any, Pairs, np.ndarray, np.ndarray]:
-    """What to learn from, the pairs of the test items, and clusters and documents of the training items."""
-    train_part, test = problem.task.train, problem.task.test
-    cluster = clusters_of(train_part)
-    group = np.zeros(len(cluster), np.int64) if train_part.groups is None else codes(train_part.groups)
+def prepare(problem: Any) -> Prepared:
+    train, test = problem.task.train, problem.task.test
+    cluster = clusters_of(train)
+    group = np.zeros(len(cluster), np.int64) if train.groups is None else codes(train.groups)
+    # A cluster is one within a group.
+    cluster = np.unique([cluster, group], axis=1, return_inverse=True)[1].ravel()
     if problem.spec is None:
-        rows = Points.of(np.asarray(train_part.data), True)
+        rows = Points.of(np.asarray(train.data), True)
         view = VectorView.of(rows.values, cluster, rows.mean, units(rows.scale))
-        return VectorSource(rows.values, None, view), view.pairs(np.asarray(test.data), None), cluster, group
-    spec = problem.spec.fit(train_part.data)
-    known, new = (pairs_of(compute_distances(part.data, spec, part.groups)) for part in (train_part, test))
-    return PairSource(known), new, cluster, group
+        new = view.pairs(np.asarray(test.data), None)
+        source = VectorSource(rows.values, None, view)
+        return Prepared(source, new, cluster, group, np.full(new.n_features, -1), None)
+    spec = problem.spec.fit(train.data)
+    columns = Columns.of(spec.fields)
+    known = None if train.groups is None else group
+    records = RecordSource.of(records_from(train.data), spec, np.arange(len(cluster)), known)
+    new = Comparer.of(records_from(test.data), spec.fields).compare_all(test.groups)
+    return Prepared(records, new, cluster, group, columns.sign, columns.layout)
 
 
-def drawn(restaurant: LearnedRestaurant, new: Pairs) -> Posterior:
-    draws = restaurant.draw(new, np.full(new.n_items, -1), N_DRAWS, seed=1)
-    return Posterior(draws[None])
+def resolve(prepared: Prepared, variant: Variant) -> Posterior:
+    source, new, cluster, group, sign, layout = prepared
+    vectors = layout is None
+    choices = replace(variant.choices, boosted=False) if vectors else variant.choices
+    with limit_shifts(variant.shift):
+        kept = layout if variant.evidence else None
+        ensemble, _ = fit_ensemble(source, cluster, group, kept, sign, choices, seed=0)
+    there = ensemble.set_to(new.features, new.features, len(new), new.n_items)
+    return Posterior(there.sample(new, np.full(new.n_items, -1), N_DRAWS, seed=1)[None])
 
 
-def scored(task: str, variant: str, posterior: Posterior, gold: np.ndarray, seconds: float) -> dict[str, Any]:
+@contextmanager
+def limit_shifts(any_shift: bool) -> Iterator[None]:
+    """Without any shift, none but 0 is tried."""
+    before = fit.SHIFTS
+    fit.SHIFTS = before if any_shift else np.zeros(1)
+    try:
+        yield
+    finally:
+        fit.SHIFTS = before
+
+
+def score(task: str, variant: str, posterior: Posterior, gold: np.ndarray, seconds: float) -> dict[str, Any]:
     labels = posterior.point_estimate("vi", random_state=0)
     scores = evaluate(gold, labels)
+    return _row(task, variant, scores["f"], scores["vi"], len(np.unique(labels)), posterior, gold, seconds)
+
+
+def score_draws(task: str, posterior: Posterior, gold: np.ndarray) -> dict[str, Any]:
+    """The mean over single draws, in place of the point estimate of all of them."""
+    scores = [evaluate(gold, draw) for draw in posterior.draws[0, ::6]]
+    f, vi = (float(np.mean([each[name] for each in scores])) for name in ("f", "vi"))
+    n_clusters = round(float(posterior.n_clusters.mean()))
+    return _row(task, "one draw, not the point estimate", f, vi, n_clusters, posterior, gold, 0.0)
+
+
+def _row(
+    task: str,
+    variant: str,
+    f: float,
+    vi: float,
+    n_clusters: int,
+    posterior: Posterior,
+    gold: np.ndarray,
+    seconds: float,
+) -> dict[str, Any]:
     low, high = posterior.n_clusters_interval(0.9)
     return {
         "task": task,
         "variant": variant,
-        "f": scores["f"],
-        "vi": scores["vi"],
-        "clusters": len(np.unique(labels)),
+        "f": f,
+        "vi": vi,
+        "clusters": n_clusters,
         "truth": len(np.unique(gold)),
         "interval": [int(low), int(high)],
         "seconds": seconds,
-    }
-
-
-def one_draw(task: str, posterior: Posterior, gold: np.ndarray) -> dict[str, Any]:
-    """The mean over single draws, in place of the point estimate of all of them."""
-    scores = [evaluate(gold, draw) for draw in posterior.draws[0, ::6]]
-    low, high = posterior.n_clusters_interval(0.9)
-    return {
-        "task": task,
-        "variant": "one draw, not the point estimate",
-        "f": float(np.mean([each["f"] for each in scores])),
-        "vi": float(np.mean([each["vi"] for each in scores])),
-        "clusters": round(float(posterior.n_clusters.mean())),
-        "truth": len(np.unique(gold)),
-        "interval": [int(low), int(high)],
-        "seconds": 0.0,
     }
 
 

@@ -32,12 +32,12 @@ def spec_of(made: Labelled) -> Spec:
 
 @cache
 def learned() -> Ladder:
-    made, cluster = people(400, 1)
+    made, cluster = people(900, 1)
     return learn_ladder(made.data, spec_of(made), cluster, 0)
 
 
 def test_there_are_blockings_for_every_size():
-    n = len(people(400, 1)[0])
+    n = len(people(900, 1)[0])
     assert [step.n_records for step in learned().steps] == [n, *SIZES]
     assert all(step.blockings for step in learned().steps)
     assert not any(blocking.links for step in learned().steps[1:] for blocking in step.blockings)
@@ -71,7 +71,6 @@ def test_the_default_blocking_keeps_most_true_pairs():
 
 
 def test_columns_without_values_have_a_blocking():
-    records = records_from({"a": [None, None], "b": [None, None]})
     spec = Spec("entity", proposed_comparisons(people(60, 1)[0].data, ["surname"]))
     records = records_from({"surname": [None, None, None]})
     assert len(candidate_pairs(records, default_blocking(records, spec))) == 0
@@ -120,15 +119,16 @@ def test_damaged_blockings_are_refused(damage):
         Ladder.from_words(damage)
 
 
-@pytest.mark.parametrize("n_known", [30, 400])
+@pytest.mark.parametrize("n_known", [30, 900])
 def test_a_large_table_is_blocked_and_resolved(monkeypatch, tmp_path, n_known: int):
-    made, cluster = people(400, 1)
+    made, cluster = people(900, 1)
     data, truth = people(400, 2)
     some = np.flatnonzero(cluster < n_known)
     monkeypatch.setattr(resolver_fit, "MOST_PAIRS", 10_000)
+    monkeypatch.setattr(module, "SIZES", (10_000,))
     model = EntityResolver(spec=spec_of(made), boosted=False, n_draws=24, random_state=0)
     model.fit(made.data.take(some), cluster[some])
-    assert bool(model.fitted_.ladder.steps) == (n_known == 400)
+    assert bool(model.fitted_.ladder.steps) == (n_known == 900)
     labels = model.predict(data.data)
     assert evaluate(truth, labels)["f"] > 0.75
     model.save(tmp_path / "model")
