@@ -32,13 +32,14 @@ from scdp.table.records import records_from
 
 TASKS = "references,references-kearns,references-schapire,identity,coreference,digits-0,digits-1,digits-2"
 N_DRAWS = 120
+WHOLE = Choices()
 
 
 @dataclass(frozen=True)
 class Variant:
     """The resolver with something left out."""
 
-    choices: Choices = Choices()
+    choices: Choices = WHOLE
     evidence: bool = True
     shift: bool = True
 
@@ -46,10 +47,10 @@ class Variant:
 VARIANTS = {
     "the resolver": Variant(),
     "without evidence": Variant(evidence=False),
-    "without boosted trees": Variant(Choices(boosted=False)),
-    "without rescans": Variant(Choices(n_rescans=0)),
+    "without boosted trees": Variant(replace(WHOLE, boosted=False)),
+    "without rescans": Variant(replace(WHOLE, n_rescans=0)),
     "without calibration shift": Variant(shift=False),
-    "one member": Variant(Choices(n_members=1)),
+    "one member": Variant(replace(WHOLE, n_members=1)),
 }
 
 
