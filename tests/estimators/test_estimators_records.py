@@ -90,8 +90,9 @@ def test_columns_from_a_dictionary_and_what_is_refused():
     records, truth = citations(40)
     table = {name: records[name].tolist() for name in records.names}
     assert len(quick(spec=SPEC).fit(table, truth).labels_) == 40
-    with pytest.raises(InputError, match="need a spec"):
-        quick().fit(records)
+    # Without a spec comparisons are proposed, for all columns.
+    proposed = quick().fit(records, truth).fitted_spec_
+    assert {name for field in proposed.fields for name in field.columns} == set(records.names)
     with pytest.raises(InputError, match="scheme='paper' samples cluster means, which distances do not have"):
         quick(scheme="paper", spec=SPEC).fit(records)
     with pytest.raises(InputError, match="use conditioning='normalized' or 'mean'"):
