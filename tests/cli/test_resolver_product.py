@@ -161,7 +161,9 @@ def test_a_damaged_model_is_one_sentence(folder: Path, tmp_path: Path):
 
 
 def test_batches_rename_nothing_and_lose_little():
-    found = in_batches(*papers(200, seed=1), n_batches=10)
-    assert found.renamed == 0
-    assert found.f_in_batches > found.f_at_once - 0.05
-    assert found.f_at_once > 0.85
+    """In the mean of three tables: what an early batch gets wrong stays wrong, so that one table says little."""
+    found = [in_batches(*papers(200, seed=seed), n_batches=10) for seed in range(3)]
+    assert all(each.renamed == 0 for each in found)
+    lost = [each.f_at_once - each.f_in_batches for each in found]
+    assert np.mean(lost) < 0.05
+    assert min(each.f_at_once for each in found) > 0.85
