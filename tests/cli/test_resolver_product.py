@@ -24,7 +24,7 @@ def folder(tmp_path_factory) -> Path:
     write_csv(place / "train.csv", rows_of(train))
     write_csv(place / "test.csv", rows_of(test))
     told = done("fit", place / "train.csv", "--out", place / "model")
-    assert f"resolver, 10 comparisons, {len(train)} records" in told.stdout
+    assert f"resolver, 7 comparisons, {len(train)} records" in told.stdout
     assert f"learning from {len(train)} records of {train.n_clusters} entities" in told.stderr
     arguments = ("--draws", place / "draws", "--report", place / "report.html")
     done("cluster", place / "model", place / "test.csv", "--out", place / "clusters.csv", *arguments)
@@ -71,7 +71,7 @@ def test_an_uncertain_pair_is_explained(folder: Path):
     arguments = ("explain", folder / "model", folder / "test.csv", pair["id1"], pair["id2"])
     words = done(*arguments, "--draws", folder / "draws").stdout
     assert f"The probability that they are together is {float(pair['probability']):.3f}." in words
-    assert "edit distance of title" in words
+    assert "words of title, near ones too, by rarity" in words
     assert "Reference types" not in words
     found = json.loads(done(*arguments, "--quiet", "--json").stdout)
     assert found["probability"] == pytest.approx(float(pair["probability"]), abs=1e-3)

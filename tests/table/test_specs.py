@@ -154,13 +154,13 @@ def many(n: int = 60) -> Records:
 def test_propose_chooses_by_what_columns_hold():
     spec = propose(many(), "person", "row")
     assert spec.names == (
-        "edit(name)", "jaro_winkler(name)",
-        "edit(title)", "token_set(title)", "rare_words(title)",
-        "absolute(price)",
-        "absolute(year(born))", "edit(born)",
-        "edit(postcode)", "jaro_winkler(postcode)",
-        "shared_coauthors(friends)", "token_set(friends)",
-        "exact(sex)",
+        "person_name(name)",
+        "soft_tokens(title)", "qgram_tfidf(title)",
+        "relative(price)",
+        "date(born)",
+        "code(postcode)",
+        "set_overlap(friends)",
+        "category(sex)",
     )  # fmt: skip
 
 
@@ -176,8 +176,9 @@ def test_fit_proposes_and_learns_scales():
     assert spec.needs_fit
     fitted = spec.fit(many())
     assert not fitted.needs_fit
-    assert fitted.fields[5].scale == pytest.approx(14.0, abs=1.0)
+    assert fitted.fields[4].order == "dmy"
     assert fitted.fit(many()) == fitted
+    assert Spec("e", [compare.absolute("price")]).fit(many()).fields[0].scale == pytest.approx(14.0, abs=1.0)
     again = Spec("e", [compare.absolute("price", scale=2.0)]).fit(many())
     assert again.fields[0].scale == 2.0
 

@@ -100,7 +100,8 @@ def date(a: tuple[int, int, int], b: tuple[int, int, int]) -> float:
         return 0.3
     if sum(same) == 2:
         return 0.45
-    return 0.6 if same[0] else 0.8 if abs(a[0] - b[0]) == 1 else 1.0
+    level = 0.6 if same[0] else 0.8 if abs(a[0] - b[0]) == 1 else 1.0
+    return min(level, 0.4 + 0.075 * sum(x != y for x, y in zip(one, other, strict=True)))
 
 
 def phone(a: str, b: str) -> float:
@@ -120,7 +121,7 @@ def phone(a: str, b: str) -> float:
 
 
 def two_parts(a: Sequence[str], b: Sequence[str], weights: tuple[float, float]) -> float:
-    edits = (min(2 * Levenshtein.normalized_distance(x, y), 1.0) for x, y in zip(a, b, strict=True))
+    edits = (Levenshtein.normalized_distance(x, y) for x, y in zip(a, b, strict=True))
     return sum(w * d for w, d in zip(weights, edits, strict=True))
 
 

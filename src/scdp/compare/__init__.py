@@ -237,7 +237,8 @@ def acronym(column: Columns, **common: Unpack[Common]) -> Comparison:
 def date(column: Columns, order: str | None = None, **common: Unpack[Common]) -> Comparison:
     """Levels: 0 the same, 0.1 day and month swapped, 0.15 as far as known, 0.2 one digit off, ...: [0, 1].
 
-    Then 0.3 within a month, 0.45 for one part off, 0.6 the same year, 0.8 the next, else 1. Formats may be mixed.
+    Then 0.3 within a month, 0.45 for one part off, 0.6 the same year, 0.8 the next, else 1; whole dates at
+    most 0.4 + 0.075 a digit in which they differ. Formats may be mixed.
     `order` ("dmy" or "mdy") is for numbers that leave it open; without it, `Spec.fit` learns it from those that do not.
     """
     return make_comparison("date", column, order=order, **common)

@@ -193,8 +193,8 @@ BUILT_IN: dict[str, Kind] = {
             (0.2, "dates with one digit off"),
             (0.3, "dates within a month"),
             (0.45, "dates with one part off"),
-            (0.6, "the same year"),
-            (0.8, "neighbouring years"),
+            (0.6, "dates with two digits off, or of the same year"),
+            (0.8, "dates with some digits in common, or of neighbouring years"),
         ),
     ),
     "phone": Kind(
@@ -215,7 +215,7 @@ BUILT_IN: dict[str, Kind] = {
         parse=_each(parse_email),
         tokens=email_tokens,
         levels=_levels(
-            "email", (0.2, "nearly the same email, or the same at another domain"), (0.6, "similar emails")
+            "email", (0.2, "nearly the same email, or the same at another domain"), (0.4, "similar emails")
         ),
     ),
     "url": Kind(

@@ -1,108 +1,270 @@
-"""Proposed comparisons: columns of records go in, comparisons that suit what they hold come out."""
+"""Proposed comparisons: columns of records go in; what each looks like and how it is compared come out."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from scdp import compare
 from scdp.compare import Comparison
-from scdp.compare.prepared import cell_text
-from scdp.compare.transforms import year
+from scdp.compare.cells import cell_text
+from scdp.compare.content.transliteration import words_of
+from scdp.table.columns import ColumnLook, look_at
 from scdp.table.records import Records
 
-MOST = 0.9
-LISTS = 0.3
+# Two columns of names are swapped in some records if so many of their cells are found in the other.
 MIXED_UP = 0.01
-FEW_RECORDS = 20
-CATEGORIES = 5
-LONG_TEXT = 30
-LONG_DATE = 24
+# A column repeats others if its words are theirs in so many records.
+REPEATED = 0.9
+# A column repeats the label if it does so for at least so many clusters of two records or more.
+FEWEST_CLUSTERS = 10
+SAME_AS_LABEL = 0.5
 
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
-_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
-_WORD = re.compile(r"[^\W\d_]+")
-_NAME = re.compile(r"[^\W\d_]+(?:[ '.-]+[^\W\d_]*){0,3}")
-_CODE = re.compile(r"0\d+|\d{5,}")
-
-
-def proposed_comparisons(records: Records, columns: Iterable[str]) -> list[Comparison]:
-    """Comparisons for the given columns; one that is empty, constant or an identifier gets none."""
-    found: list[Comparison] = []
-    names: dict[str, list[str]] = {}
-    for column in columns:
-        texts = [text for cell in records[column] if (text := (cell_text(cell) or "").strip())]
-        proposed = _for_column(column, texts)
-        found += proposed
-        if proposed and _share(texts, _is_name) > MOST:
-            names[column] = texts
-    return found + [compare.edit(pair, clean=(*compare.STANDARD, "sorted")) for pair in _mixed_up(names)]
+LEFT_OUT = {
+    "empty": "no record has a value",
+    "constant": "all records have the same value",
+    "identifier": "every record has another one",
+    "notes": "free notes say little about who it is",
+    "origin": "says where a record is from, not what it is",
+}
 
 
-def _mixed_up(names: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """Pairs of columns of names, such as first and last names, that some records have the wrong way round."""
-    found: list[tuple[float, str, str]] = []
-    for one, other in combinations(names, 2):
-        first, second = (set(map(str.lower, names[column])) for column in (one, other))
-        shared = sum(
-            text.lower() in elsewhere
-            for column, elsewhere in ((one, second), (other, first))
-            for text in names[column]
+@dataclass(frozen=True)
+class ProposedColumn:
+    """A column, what it looks like and how it is compared; `note` says why it is not, or what is special about it.
+
+    `missing` are texts of it that stand for a missing cell.
+    """
+
+    column: str
+    looks_like: str
+    comparisons: tuple[Comparison, ...]
+    examples: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A row for each column, in the order of the table."""
+
+    rows: tuple[ProposedColumn, ...]
+
+    @property
+    def fields(self) -> tuple[Comparison, ...]:
+        """All comparisons, each once, in the order of the columns."""
+        return tuple(dict.fromkeys(comparison for row in self.rows for comparison in row.comparisons))
+
+
+def proposed_comparisons(
+    records: Records, columns: Iterable[str], entity: str | None = None
+) -> list[Comparison]:
+    """The comparisons of `propose_columns`."""
+    return list(propose_columns(records, columns, entity).fields)
+
+
+def propose_columns(records: Records, columns: Iterable[str], entity: str | None = None) -> Proposal:
+    """What each of the columns looks like, and comparisons that suit it: at most two a column.
+
+    Parameters
+    ----------
+    records
+        Training records, or all that are to be clustered.
+    columns
+        Those that may be compared.
+    entity
+        The column of known clusters: a column that repeats it is left out.
+
+    Example
+    -------
+    >>> records = Records({"tel": np.array(["+44 1736 992142", "01736 992142", "n/a"], dtype=object)})
+    >>> [row.looks_like for row in propose_columns(records, ["tel"]).rows]
+    ['phone']
+    """
+    looks = {name: look_at(records, name) for name in columns}
+    reasons = _reasons(records, looks, entity)
+    used = {name: look for name, look in looks.items() if name not in reasons}
+    compared = _joined(used)
+    for name, look in used.items():
+        if name not in compared:
+            compared[name] = _of_look(look)
+    return Proposal(
+        tuple(_row(look, compared.get(name, ()), reasons.get(name, "")) for name, look in looks.items())
+    )
+
+
+def _row(look: ColumnLook, comparisons: Sequence[Comparison], reason: str) -> ProposedColumn:
+    notes = [reason] if reason else []
+    if look.missing:
+        notes.append("missing: " + ", ".join(map(repr, look.missing)))
+    return ProposedColumn(
+        look.name, look.look, tuple(comparisons), look.examples, look.missing, "; ".join(notes)
+    )
+
+
+def _reasons(records: Records, looks: Mapping[str, ColumnLook], entity: str | None) -> dict[str, str]:
+    """Why columns are left out."""
+    reasons: dict[str, str] = {}
+    for name, look in looks.items():
+        if look.look in LEFT_OUT:
+            reasons[name] = LEFT_OUT[look.look]
+        elif look.look == "category" and "origin" in look.hints:
+            reasons[name] = LEFT_OUT["origin"]
+        elif entity is not None and _repeats_label(records, name, entity):
+            reasons[name] = "repeats the label; add it to the spec if it is known beforehand"
+    for name, others in _repeated_names(records, looks).items():
+        reasons.setdefault(name, "repeats " + " and ".join(others))
+    return reasons
+
+
+def _repeats_label(records: Records, name: str, entity: str) -> bool:
+    """Whether values are mostly the labels themselves, or go with them one to one in all labelled records."""
+    labels, cells = records[entity].tolist(), records[name].tolist()
+    pairs = [(label, cell) for label, cell in zip(labels, cells, strict=True) if label is not None]
+    if pairs and np.mean([label == cell for label, cell in pairs]) > SAME_AS_LABEL:
+        return True
+    if any(cell is None for _, cell in pairs):
+        return False
+    distinct = set(pairs)
+    n_labels = len({label for label, _ in distinct})
+    one_to_one = len(distinct) == n_labels == len({cell for _, cell in distinct})
+    return one_to_one and len(pairs) - n_labels >= FEWEST_CLUSTERS
+
+
+def _repeated_names(records: Records, looks: Mapping[str, ColumnLook]) -> dict[str, tuple[str, ...]]:
+    """Columns of full names whose words are those of a first and a last name beside them."""
+    parts = _name_parts(looks)
+    if parts is None:
+        return {}
+    first, last = (_words(records, name) for name in parts)
+    found: dict[str, tuple[str, ...]] = {}
+    for name, look in looks.items():
+        if look.look in ("full name", "short text") and name not in parts:
+            whole = _words(records, name)
+            same = [a == b | c for a, b, c in zip(whole, first, last, strict=True) if a and b and c]
+            if same and np.mean(same) > REPEATED:
+                found[name] = parts
+    return found
+
+
+def _words(records: Records, name: str) -> list[frozenset[str]]:
+    return [frozenset(words_of(cell_text(cell) or "")) for cell in records[name]]
+
+
+def _name_parts(looks: Mapping[str, ColumnLook]) -> tuple[str, str] | None:
+    """The columns of first and last names, the first of each."""
+    found = [
+        next((name for name, look in looks.items() if look.look == wanted), None)
+        for wanted in ("first name", "last name")
+    ]
+    return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
+
+
+def _joined(looks: Mapping[str, ColumnLook]) -> dict[str, tuple[Comparison, ...]]:
+    """Comparisons of columns that belong together: names, coordinates, parts of dates and addresses, codes."""
+    found: dict[str, tuple[Comparison, ...]] = {}
+    names = _name_parts(looks) or _mixed_up(looks)
+    if names is not None:
+        whole = compare.person_name(names, missing=_missing(looks, *names))
+        for name in names:
+            found[name] = (*_of_look(looks[name]), whole)
+    for wanted, make in ((("latitude", "longitude"), compare.geo), (("year", "month", "day"), compare.date)):
+        together = _all_of(looks, wanted)
+        if together:
+            found |= dict.fromkeys(together, (make(together, missing=_missing(looks, *together)),))
+    number = next(
+        (name for name, look in looks.items() if look.look == "code" and "address" in look.hints), None
+    )
+    street = next((name for name, look in looks.items() if look.look == "address"), None)
+    if number is not None and street is not None:
+        both = compare.address((number, street), missing=_missing(looks, number, street))
+        found |= {number: (both,), street: (both,)}
+    return found | _joined_codes(looks)
+
+
+def _joined_codes(looks: Mapping[str, ColumnLook]) -> dict[str, tuple[Comparison, ...]]:
+    """Of texts beside a first one with codes: their words, and the codes of both together."""
+    texts = [look for look in looks.values() if look.look == "text with codes"]
+    return {
+        look.name: (
+            compare.tfidf(look.name, missing=look.missing),
+            compare.codes_in_text(
+                (texts[0].name, look.name), missing=_missing(looks, texts[0].name, look.name)
+            ),
         )
-        found.append((shared / (len(names[one]) + len(names[other])), one, other))
-    taken: set[str] = set()
-    pairs: list[tuple[str, str]] = []
-    for share, one, other in sorted(found, reverse=True):
-        if share > MIXED_UP and not taken & {one, other}:
-            taken |= {one, other}
-            pairs.append((one, other))
-    return pairs
+        for look in texts[1:]
+    }
 
 
-def _for_column(column: str, texts: list[str]) -> list[Comparison]:
-    distinct = set(texts)
-    if len(distinct) < 2 or _is_identifier(texts, distinct):
-        return []
-    if _share(texts, _is_number) > MOST:
-        return [compare.absolute(column)]
-    if _share(texts, _is_date) > MOST:
-        return [compare.absolute(column, of="year"), compare.edit(column)]
-    if _share(texts, lambda text: ";" in text) > LISTS:
-        return [compare.shared_coauthors(column, separator=";"), compare.token_set(column)]
-    if len(distinct) <= CATEGORIES and len(texts) >= FEW_RECORDS:
-        return [compare.exact(column)]
-    if sum(map(len, texts)) / len(texts) > LONG_TEXT:
-        return [compare.edit(column), compare.token_set(column), compare.rare_words(column)]
-    return [compare.edit(column), compare.jaro_winkler(column)]
+def _all_of(looks: Mapping[str, ColumnLook], wanted: Sequence[str]) -> tuple[str, ...]:
+    """One column of each look, or none at all."""
+    found = [next((name for name, look in looks.items() if look.look == each), None) for each in wanted]
+    return tuple(name for name in found if name is not None) if None not in found else ()
 
 
-def _share(texts: list[str], holds: Callable[[str], bool]) -> float:
-    return sum(map(holds, texts)) / len(texts)
+def _missing(looks: Mapping[str, ColumnLook], *names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for name in names for text in looks[name].missing))
 
 
-def _is_identifier(texts: list[str], distinct: set[str]) -> bool:
-    # All different, one word, with a digit: a key. Names and titles are all different too, but are many words
-    # or have no digits; a measurement has a decimal point.
-    all_different = len(distinct) == len(texts) >= FEW_RECORDS
-    return all_different and _share(texts, _is_key) > MOST
+def _mixed_up(looks: Mapping[str, ColumnLook]) -> tuple[str, str] | None:
+    """Two columns of names that some records have the wrong way round."""
+    names = [look for look in looks.values() if look.look in ("first name", "last name", "full name")]
+    best, found = MIXED_UP, None
+    for place, one in enumerate(names):
+        for other in names[place + 1 :]:
+            first, second = ({text.lower() for text in look.texts} for look in (one, other))
+            shared = sum(text.lower() in second for text in one.texts) + sum(
+                text.lower() in first for text in other.texts
+            )
+            share = shared / (len(one.texts) + len(other.texts))
+            if share > best:
+                best, found = share, (one.name, other.name)
+    return found
 
 
-def _is_key(text: str) -> bool:
-    one_word = not any(map(str.isspace, text)) and any(map(str.isdigit, text))
-    return one_word and not _DECIMAL.fullmatch(text) and not _is_date(text)
+def _of_look(look: ColumnLook) -> tuple[Comparison, ...]:
+    """The comparisons of a column by itself."""
+    kinds = _KINDS[look.look]
+    made = (compare.make_comparison(kind, look.name, missing=look.missing) for kind in kinds)
+    if look.look in ("list", "people"):
+        return tuple(
+            replace(comparison, separator=look.separator)
+            if "separator" in comparison.allowed_options
+            else comparison
+            for comparison in made
+        )
+    return tuple(made)
 
 
-def _is_name(text: str) -> bool:
-    return bool(_NAME.fullmatch(text))
-
-
-def _is_number(text: str) -> bool:
-    # Postcodes, telephone and account numbers are codes: the difference of two means nothing.
-    return bool(_NUMBER.fullmatch(text)) and not _CODE.fullmatch(text)
-
-
-def _is_date(text: str) -> bool:
-    # At most one word beside the year, the month: "1234 Main Street" is no date.
-    short = len(text) <= LONG_DATE and len(_WORD.findall(text)) <= 1
-    return short and bool(year(text)) and not _DECIMAL.fullmatch(text)
+_KINDS: dict[str, tuple[str, ...]] = {
+    "first name": ("person_name",),
+    "last name": ("person_name",),
+    "full name": ("person_name",),
+    "company": ("company",),
+    "name": ("company", "person_name"),
+    "place": ("jaro_winkler",),
+    "date": ("date",),
+    "phone": ("phone",),
+    "email": ("email",),
+    "url": ("url",),
+    "address": ("address",),
+    "coordinates": ("geo",),
+    "latitude": ("absolute",),
+    "longitude": ("absolute",),
+    "year": ("absolute",),
+    "month": ("absolute",),
+    "day": ("absolute",),
+    "code": ("code",),
+    "amount": ("relative",),
+    "number": ("absolute",),
+    "category": ("category",),
+    "people": ("people_overlap", "qgram_tfidf"),
+    "list": ("set_overlap",),
+    "word": ("jaro_winkler",),
+    "short text": ("company", "edit"),
+    "text with codes": ("codes_in_text", "soft_tokens"),
+    "long text": ("soft_tokens", "qgram_tfidf"),
+    "very long text": ("tfidf",),
+}

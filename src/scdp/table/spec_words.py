@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from scdp.compare import Comparison
 from scdp.compare.prepared import cell_text
+from scdp.table.propose import propose_columns
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -70,9 +71,13 @@ def _heading(spec: Spec, records: Records) -> Iterator[str]:
     yield f"# How {len(records)} records are compared: entity is the column of known clusters, id that of names."
     yield "# Change, add or remove fields, then fit again with  --spec  and the name of this file."
     used = {name for comparison in spec.fields for name in comparison.columns}
-    for name in records.names:
-        if name not in used and name not in (spec.entity, spec.id, spec.group):
-            yield f"# Not compared: {_one_line(name)} ({_filled(records, name)})."
+    columns = [name for name in records.names if name not in {spec.entity, spec.id, spec.group}]
+    entity = spec.entity if spec.entity in records.names else None
+    for row in propose_columns(records, columns, entity).rows if not used.issuperset(columns) else ():
+        if row.column in used:
+            continue
+        why = f"{row.note}; " if row.note and not row.comparisons else ""
+        yield f"# Not compared: {_one_line(f'{row.column} ({why}{_filled(records, row.column)})')}."
 
 
 def _note(comparison: Comparison, records: Records) -> str:

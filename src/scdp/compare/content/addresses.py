@@ -40,6 +40,7 @@ _FORM_OF = {word: form for form, words in _FORMS.items() for word in words.split
     "la": "la",
     "saint": "st",
 }
+_STREETS = word_set("st rd ave blvd ln ct pl sq hwy pkwy ter cres cir cl pde dr")
 _SMALL_WORDS = word_set("the of and at near in on off between bet corner by")
 _ENDING = re.compile(r"(\w{3,})(strasse|str|straat)$")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
@@ -97,6 +98,14 @@ def _forms(word: str) -> tuple[str, ...]:
     word = _FORM_OF.get(word, word)
     ordinal = _ORDINAL.fullmatch(word)
     return (ordinal.group(1) if ordinal else word,)
+
+
+def has_street_word(text: str) -> bool:
+    """Whether a word is a sort of street, in full or short, or ends like one."""
+    found = words_of(text)
+    return len(found) > 1 and any(
+        _FORM_OF.get(word, word) in _STREETS or _ENDING.match(word) for word in found[1:]
+    )
 
 
 def address_tokens(address: Address) -> tuple[str, ...]:

@@ -14,6 +14,10 @@ from scdp.compare.scorers import Floats, Integers, PairScorer
 EARTH_RADIUS = 6371.0
 
 _AMOUNT = re.compile(r"[-+(]?\s*[^\w\s.,()+-]{0,3}\s*[-+]?(\d[\d.,'’\s]*\d|\d)")
+# Hours, minutes and seconds: "3:45", "1:02:03", "3m 45sec".
+DURATION = re.compile(
+    r"(?:(\d+):)??(\d+):([0-5]\d)|(?:(\d+)h\s*)?(\d+)\s*m(?:in)?\.?\s*(\d+)\s*s(?:ec)?\.?", re.IGNORECASE
+)
 _COORDINATE = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _TIMES = {"k": 1e3, "m": 1e6, "mio": 1e6, "mln": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _SAME_WORDS = {
@@ -30,11 +34,18 @@ _SEXES = {"m": "male", "man": "male", "f": "female", "w": "female", "woman": "fe
 def parse_amount(text: str) -> float | None:
     """The first number in a text, with currency signs, thousands and decimals of either style, "k" and "million".
 
+    A duration becomes seconds.
+
     Example
     -------
-    >>> parse_amount("$1,234.50"), parse_amount("1.234,50 EUR"), parse_amount("-3"), parse_amount("2.5k")
-    (1234.5, 1234.5, -3.0, 2500.0)
+    >>> parse_amount("$1,234.50"), parse_amount("1.234,50 EUR"), parse_amount("2.5k"), parse_amount("3:45")
+    (1234.5, 1234.5, 2500.0, 225.0)
     """
+    duration = DURATION.fullmatch(text.strip())
+    if duration is not None:
+        parts = duration.groups()[:3] if duration[2] else duration.groups()[3:]
+        hours, minutes, seconds = (float(part or 0) for part in parts)
+        return 3600 * hours + 60 * minutes + seconds
     found = _AMOUNT.search(text)
     if found is None:
         return None

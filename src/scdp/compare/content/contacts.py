@@ -130,7 +130,7 @@ def parse_url(text: str) -> tuple[str, str] | None:
 
 
 class TwoPartScorer(PairScorer):
-    """Edit distances of a main and a lesser part, doubled and capped at 1: `weight` x main + the rest x lesser."""
+    """Edit distances by the longer length of a main and a lesser part: `weight` x main + the rest x lesser."""
 
     def __init__(self, vocabulary: Sequence[tuple[str, str]], main: int, weight: float) -> None:
         self._weight = weight
@@ -153,5 +153,5 @@ class _PartScorer:
         a, b = self._codes[left], self._codes[right]
         out = np.zeros(len(a))
         other = np.flatnonzero(a != b)
-        out[other] = np.minimum(2.0 * self._scorer.pairs(a[other], b[other], workers), 1.0)
+        out[other] = self._scorer.pairs(a[other], b[other], workers)
         return out

@@ -23,6 +23,8 @@ SAME, SWAPPED, PARTLY_KNOWN, ONE_DIGIT, NEAR, TWO_PARTS, SAME_YEAR, NEXT_YEAR, A
     0.0, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0,
 )  # fmt: skip
 NEAR_DAYS = 31
+# Whole dates are not farther apart than by the digits in which they differ.
+NO_DIGIT, EACH_DIGIT = 0.4, 0.075
 
 _MONTHS = {
     name: number
@@ -121,7 +123,10 @@ def _checked(year: int, month: int, day: int) -> Date | None:
 
 
 class DateScorer(PairScorer):
-    """Levels: the same, day and month swapped, agreeing as far as known, one digit off, near, same year, else 1."""
+    """Levels: the same, day and month swapped, agreeing as far as known, one digit off, near, same year, else 1.
+
+    Whole dates of the last levels are at most 0.4 + 0.075 a digit in which they differ apart.
+    """
 
     def __init__(self, vocabulary: Sequence[Date]) -> None:
         self._dates = np.array(vocabulary, dtype=np.int64).reshape(-1, 3)
@@ -139,24 +144,25 @@ class DateScorer(PairScorer):
         gap = np.abs(self._days[left] - self._days[right])
         parts = same.sum(axis=0)
         swapped = same[0] & (a[1] == b[2]) & (a[2] == b[1])
+        one_digit, n_digits = self._digits_off(left, right)
         levels: list[tuple[NDArray[Any], float]] = [
             (same.all(axis=0), SAME),
             (whole & swapped, SWAPPED),
             (~whole & same[0] & (same[1] | ~known[0]), PARTLY_KNOWN),
-            (whole & self._one_digit(left, right), ONE_DIGIT),
+            (whole & one_digit, ONE_DIGIT),
             (whole & (gap <= NEAR_DAYS), NEAR),
             (whole & (parts == 2), TWO_PARTS),
             (same[0], SAME_YEAR),
             (np.abs(a[0] - b[0]) == 1, NEXT_YEAR),
         ]
-        return np.select([holds for holds, _ in levels], [value for _, value in levels], APART).astype(
-            np.float32
-        )
+        found = np.select([holds for holds, _ in levels], [value for _, value in levels], APART)
+        by_digits = np.where(whole, NO_DIGIT + EACH_DIGIT * n_digits, APART)
+        return np.where(found > TWO_PARTS, np.minimum(found, by_digits), found).astype(np.float32)
 
-    def _one_digit(self, left: Integers, right: Integers) -> NDArray[np.bool_]:
-        """Whether one digit differs, or two neighbours are the other way round."""
+    def _digits_off(self, left: Integers, right: Integers) -> tuple[NDArray[np.bool_], Integers]:
+        """Whether one digit differs, or two neighbours are the other way round; and how many digits differ."""
         a, b = self._digits[left], self._digits[right]
         differs = a != b
         count = differs.sum(axis=1)
         turned = (a[:, :-1] == b[:, 1:]) & (a[:, 1:] == b[:, :-1]) & differs[:, :-1] & differs[:, 1:]
-        return (count == 1) | ((count == 2) & turned.any(axis=1))
+        return (count == 1) | ((count == 2) & turned.any(axis=1)), count

@@ -37,6 +37,9 @@ _LEGAL_FORMS = word_set(
     "sasu eurl nv bv cv vof oy oyj ab as asa aps spa srl snc sl slu slp sp zoo spzoo spolka kft zrt rt doo dd ad ood "
     "eood as sro kk yk pty pte bhd sdn pvt pbc pc pllc ev eg"
 )
+_CLEAR_FORMS = word_set(
+    "inc incorporated ltd limited llc llp plc corp corporation gmbh ag kg sa sarl bv nv spa srl oy pty"
+)
 _DOTTED = re.compile(r"(?<![^\W_])(?:[^\W\d_]\.\s?){2,}[^\W\d_]?(?![^\W_])")
 _CAPITAL_INITIALS = re.compile(r"\b[B-DF-HJ-NP-TV-XZ]{2,3}\b")
 
@@ -83,6 +86,12 @@ def parse_company(text: str) -> tuple[str, ...] | None:
     found = words_of(joined.replace("&", " "))
     words = [word for word in found if word not in _LEGAL_FORMS and word not in _SMALL_WORDS] or found
     return tuple(words[:MOST_WORDS]) or None
+
+
+def has_legal_form(text: str) -> bool:
+    """Whether a legal form, which is no word of other texts, ends a name or stands before its last word."""
+    joined = _DOTTED.sub(lambda found: re.sub(r"[.\s]", "", found.group()) + " ", text)
+    return any(word in _CLEAR_FORMS for word in words_of(joined)[1:])
 
 
 def initials_of(words: Sequence[str]) -> str:

@@ -1,0 +1,245 @@
+"""The proposal reads what columns hold: looks, placeholders, what is left out and why, and at most two comparisons."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scdp.table import columns
+from scdp.table.columns import hints_of, look_at
+from scdp.table.propose import Proposal, propose_columns
+from scdp.table.records import Records, read_records
+from scdp.table.spec import Spec, propose
+from scdp.table.spec_words import commented_toml
+
+N = 200
+WORDS = "casino opera river garden winter silver forest summer castle bridge ocean mirror".split()  # noqa: SIM905
+
+
+def column(name: str, cells: list[str | None]) -> Records:
+    return Records({name: np.array(cells, dtype=object)}, "data.csv")
+
+
+def made(pattern: str, n: int = N) -> list[str | None]:
+    """Cells of one sort, many of them different."""
+    chance = random.Random(pattern)
+    first = ["Peter", "Mary", "Robert", "Anna", "Thomas", "Susan", "James", "Li", "Olga", "José"]
+    last = ["Miller", "Smith", "Garcia", "Novák", "Kowalski", "O'Brien", "Nguyen", "Berg", "Rossi", "Lee"]
+    values = {
+        "day": lambda: str(chance.randint(1, 28)),
+        "month": lambda: str(chance.randint(1, 12)),
+        "year": lambda: str(chance.randint(1930, 2020)),
+        "first": lambda: chance.choice(first),
+        "last": lambda: chance.choice(last) + chance.choice(["", "er", "son", "a"]),
+        "digits": lambda: str(chance.randint(100_000, 999_999)),
+        "number": lambda: str(chance.randint(1, 300)),
+        "letter": lambda: chance.choice("ABCDEFGHJK"),
+        "word": lambda: chance.choice(WORDS),
+        "big": lambda: str(int(10 ** chance.uniform(0, 6))),
+    }
+    cells = []
+    for _ in range(n):
+        cell = pattern
+        for key, value in values.items():
+            while "{" + key + "}" in cell:
+                cell = cell.replace("{" + key + "}", value(), 1)
+        cells.append(cell)
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "look"),
+    [
+        ("x", "{first}.{last}{number}@mail.com", "email"),
+        ("x", "https://{word}.org/{number}", "url"),
+        ("x", "+44 {digits} {number}", "phone"),
+        ("telephone", "{digits}{digits}", "phone"),
+        ("x", "{year}-0{letter}", "code"),
+        ("dob", "{year}-{month}-{day}", "date"),
+        ("x", "{day}.{month}.{year}", "date"),
+        ("x", "{month}/{day}/{year}", "date"),
+        ("date", "({year}).", "date"),
+        ("year", "{year}", "year"),
+        ("x", "{year}", "year"),
+        ("x", "${number}.{number}", "amount"),
+        ("price", "{number}", "amount"),
+        ("revenue", "{big}", "amount"),
+        ("length", "{month}:15", "amount"),
+        ("x", "{number}.5", "number"),
+        ("x", "48.{digits}, 11.{digits}", "coordinates"),
+        ("x", "{letter}{month} {day}{letter}{letter}", "code"),
+        ("soc_sec_id", "{digits}1", "code"),
+        ("fname_c1", "{first}", "first name"),
+        ("Vorname", "{first}", "first name"),
+        ("x", "{first}", "first name"),
+        ("lname_c1", "{last}", "last name"),
+        ("apellidos", "{last} {last}", "last name"),
+        ("x", "{first} {last}", "full name"),
+        ("artist", "{last} {word}", "name"),
+        ("company", "{word} {word}", "company"),
+        ("x", "{word} {last} GmbH", "company"),
+        ("manufacturer", "{last}", "company"),
+        ("addr", "{number} {word} Street, {last}", "address"),
+        ("x", "{number} {word} Road", "address"),
+        ("city", "{last}", "place"),
+        ("authors", "{first} {last}, {first} {last}, {first} {last}", "people"),
+        ("actors", "{first} {last}|{first} {last}", "people"),
+        ("author", "{last}, {letter}., and {last}, {letter}.", "people"),
+        ("genres", "{word};{word};{word}", "list"),
+        ("title", "The {word} of the {word} and the {word} {last} {number}", "long text"),
+        (
+            "title",
+            "{last} {word} camera with lens {letter}{letter}{digits}{letter} in black",
+            "text with codes",
+        ),
+        ("x", "{word} {last}", "short text"),
+        ("x", "{last}", "word"),
+    ],
+)
+def test_looks(name, pattern, look):
+    cells = made(pattern)
+    if look in ("code", "phone"):
+        cells[1] = cells[0]
+    assert look_at(column(name, cells), name).look == look
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "look"),
+    [
+        ("x", ["same"] * 30, "constant"),
+        ("x", [None] * 30, "empty"),
+        ("x", [f"K-{k:05d}" for k in range(30)], "identifier"),
+        ("id", [str(k) for k in range(1, 200)], "identifier"),
+        ("sex", ["m", "f", "f"] * 30, "category"),
+        ("x", ["true", "false"] * 30, "category"),
+        ("Bemerkungen", ["hat angerufen", "ist umgezogen", "wartet noch"] * 30, "notes"),
+    ],
+)
+def test_looks_of_few_or_all_different_cells(name, cells, look):
+    assert look_at(column(name, cells), name).look == look
+
+
+def test_placeholders_are_said_and_round_trip(tmp_path):
+    dates = [*made("{year}-0{month}-1{month}"), "9999-99-99", "9999-99-99", "n/a"]
+    names = [*made("{word} {last} Inc."), "Unknown", "unknown", "Null"]
+    records = Records({"born": np.array(dates, dtype=object), "firm": np.array(names, dtype=object)})
+    proposal = propose_columns(records, records.names)
+    assert [row.missing for row in proposal.rows] == [("9999-99-99", "n/a"), ("Null", "Unknown")]
+    assert proposal.rows[1].note == "missing: 'Null', 'Unknown'"
+    firm = proposal.rows[1].comparisons[0]
+    assert firm.missing == ("Null", "Unknown")
+    assert (firm.prepare(records).codes[-3:] == -1).all()
+    spec = Spec("e", proposal.fields)
+    (tmp_path / "spec.toml").write_text(spec.to_toml(), encoding="utf-8")
+    assert Spec.from_toml(tmp_path / "spec.toml") == spec
+
+
+def test_a_rare_name_is_no_placeholder():
+    assert look_at(column("x", [*made("{last}"), "None"]), "x").missing == ()
+
+
+def test_columns_that_belong_together_are_compared_together():
+    records = Records(
+        {
+            name: np.array(made(pattern), dtype=object)
+            for name, pattern in {
+                "given_name": "{first}", "surname": "{last}", "by": "{year}", "bm": "{month}", "bd": "{day}",
+                "lat": "48.{digits}", "lon": "11.{digits}", "street_no": "{number}", "street": "{last} {word} road",
+                "title": "{word} camera {letter}{letter}{digits} with a big lens and a bag",
+                "text": "the {word} camera {letter}{letter}{digits} is a {word} thing for every {word}",
+            }.items()
+        }
+    )  # fmt: skip
+    proposal = propose_columns(records, records.names)
+    assert [comparison.name for comparison in proposal.fields] == [
+        "person_name(given_name)", "person_name(given_name + surname)", "person_name(surname)",
+        "date(by + bm + bd)", "geo(lat + lon)", "address(street_no + street)", "codes_in_text(title)",
+        "soft_tokens(title)", "tfidf(text)", "codes_in_text(title + text)",
+    ]  # fmt: skip
+    assert max(len(row.comparisons) for row in proposal.rows) == 2
+
+
+def test_what_repeats_others_is_left_out():
+    first, last = made("{first}"), made("{last}")
+    label = [f"p{k // 2}" for k in range(N)]
+    records = Records(
+        {
+            "first": np.array(first, dtype=object),
+            "last": np.array(last, dtype=object),
+            "name": np.array([f"{b}, {a}" for a, b in zip(first, last, strict=True)], dtype=object),
+            "orig_label": np.array([*label[:-9], *"abcdefghi"], dtype=object),
+            "number": np.array([f"7{k // 2:04d}" for k in range(N)], dtype=object),
+            "source": np.array(["a", "b"] * (N // 2), dtype=object),
+            "label": np.array(label, dtype=object),
+        }
+    )
+    proposal = propose_columns(records, records.names[:-1], "label")
+    said = {row.column: row.note for row in proposal.rows if not row.comparisons}
+    assert said == {
+        "name": "repeats first and last",
+        "orig_label": "repeats the label; add it to the spec if it is known beforehand",
+        "number": "repeats the label; add it to the spec if it is known beforehand",
+        "source": "says where a record is from, not what it is",
+    }
+    text = commented_toml(propose(records, "label"), records)
+    assert "# Not compared: name (repeats first and last; 0% missing" in text
+
+
+def test_the_proposal_is_a_table():
+    records = Records({"tel": np.array([*made("+44 {digits} {number}"), "n/a"], dtype=object)})
+    proposal = propose_columns(records, ["tel"])
+    assert isinstance(proposal, Proposal)
+    (row,) = proposal.rows
+    assert (row.column, row.looks_like, row.comparisons[0].name) == ("tel", "phone", "phone(tel)")
+    assert 1 <= len(row.examples) <= 3
+    assert row.note == "missing: 'n/a'"
+
+
+def test_names_of_columns_hint():
+    assert hints_of("fname_c1") == {"first name"}
+    assert hints_of("dateOfBirth") == {"date"}
+    assert hints_of("Straße") == {"address"}
+    assert hints_of("q17") == frozenset()
+    assert doctest.testmod(columns).failed == 0
+
+
+DATA = Path(os.environ.get("SCDP_DATA", ""))
+
+
+@pytest.mark.parametrize(
+    ("file", "roles", "looks"),
+    [
+        (
+            "crm/records.csv",
+            ("cluster_id", "record_id"),
+            "first name, last name, company, email, phone, address, code, date, code, category, amount, notes, "
+            "constant, constant, constant",
+        ),
+        ("restaurant/records.csv", ("cluster_id", "record_id"), "name, address, place, phone, short text"),
+        (
+            "rldata500/records.csv",
+            ("cluster_id", "record_id"),
+            "first name, first name, last name, last name, year, month, day",
+        ),
+        (
+            "dblp-acm/records.csv",
+            ("cluster_id", "record_id"),
+            "category, category, long text, people, short text, year",
+        ),
+    ],
+)
+def test_real_tables(file, roles, looks):
+    path = DATA / file
+    if not os.environ.get("SCDP_DATA") or not path.exists():
+        if os.environ.get("SCDP_REQUIRE_DATA"):
+            raise AssertionError(f"{file} is not there")
+        pytest.skip(f"data set not on this machine: {file}")
+    records = read_records(path)
+    proposal = propose_columns(records, [name for name in records.names if name not in roles], roles[0])
+    assert ", ".join(row.looks_like for row in proposal.rows) == looks
+    assert max(len(row.comparisons) for row in proposal.rows) <= 2
