@@ -16,5 +16,7 @@ SmallIntegers = NDArray[np.int32]
 Features = NDArray[np.float32]
 # The group of each row (clusters never reach across groups), or None where there is one group.
 Groups = NDArray[Any] | None
+# Codes packed bit by bit.
+Words = NDArray[np.uint64]
 # Arrays by name, as they are written to a file.
 Arrays = dict[str, NDArray[Any]]

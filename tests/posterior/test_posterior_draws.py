@@ -9,8 +9,13 @@ import pytest
 
 from scdp.errors import InputError
 from scdp.posterior import DrawRecorder, Posterior, canonical_labels
-from scdp.posterior.canonical import number_by_appearance_plain
-from scdp.posterior.packing import bits_for, pack, unpack_draws, unpack_item, words_for
+from scdp.posterior.draws import count_bits, count_words, pack, unpack_draws, unpack_item
+
+
+def number_by_appearance_plain(ids):
+    """The slow twin of the kernel."""
+    numbers = {}
+    return np.array([numbers.setdefault(one, len(numbers)) for one in np.asarray(ids).tolist()], np.int32)
 
 
 def random_draws(rng, n_chains, n_draws, n_items, n_clusters):
@@ -49,7 +54,7 @@ def test_labels_that_are_not_whole_numbers_are_refused(labels):
 def test_packing_round_trip_and_layout(width):
     rng = np.random.default_rng(width)
     codes = rng.integers(0, 2**width, (3, 101)).astype(np.int32)
-    size = words_for(101, width)
+    size = count_words(101, width)
     words = np.zeros(3 * size, np.uint64)
     for draw, row in enumerate(codes):
         pack(row, width, words[draw * size : (draw + 1) * size])
@@ -66,7 +71,7 @@ def test_packing_round_trip_and_layout(width):
 
 
 def test_bits_for_the_number_of_codes():
-    assert [bits_for(count) for count in (0, 1, 2, 3, 4, 5, 256, 257, 1400)] == [0, 0, 1, 2, 2, 3, 8, 9, 11]
+    assert [count_bits(count) for count in (0, 1, 2, 3, 4, 5, 256, 257, 1400)] == [0, 0, 1, 2, 2, 3, 8, 9, 11]
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 6, 300])
@@ -98,7 +103,7 @@ def test_known_items_are_rebuilt_not_stored(shared):
     assert np.array_equal(post.n_clusters, expected.max(axis=2) + 1)
     held = [[len(set(row[hidden])) for row in rows] for rows in raw]
     assert np.array_equal(post.stored.n_hidden_clusters, held)
-    assert max(map(len, post.stored.words)) <= 9 * words_for(15, bits_for(14))
+    assert max(map(len, post.stored.words)) <= 9 * count_words(15, count_bits(14))
     for i, j in [(0, 1), (hidden[0], hidden[1]), (hidden[2], 3), (5, hidden[4])]:
         assert post.co_clustering(i, j) == (raw[:, :, i] == raw[:, :, j]).mean()
 
@@ -184,9 +189,9 @@ def test_chunks_cover_all_draws(monkeypatch):
 
 def test_evenly_spaced_draws():
     stored = Posterior(np.zeros((2, 50, 3), int)).stored
-    assert stored.evenly_spaced(1000).tolist() == list(range(100))
-    assert stored.evenly_spaced(3).tolist() == [0, 50, 99]
-    assert stored.evenly_spaced(1).tolist() == [0]
+    assert stored.choose_draws(1000).tolist() == list(range(100))
+    assert stored.choose_draws(3).tolist() == [0, 50, 99]
+    assert stored.choose_draws(1).tolist() == [0]
 
 
 def test_wrong_construction_is_refused():

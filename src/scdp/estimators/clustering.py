@@ -150,4 +150,4 @@ def _sparse_pairs(posterior: Posterior, low: float, high: float) -> tuple[Intege
     from scdp.posterior.pairs import find_pairs_between
 
     stored = posterior.stored
-    return find_pairs_between(stored, stored.evenly_spaced(SPARSE_DRAWS), low, high)
+    return find_pairs_between(stored, stored.choose_draws(SPARSE_DRAWS), low, high)

@@ -20,8 +20,8 @@ from scdp.io.memory import Need
 from scdp.linkage.features import MOST_PAIRS
 from scdp.linkage.fit import MOST_RECORDS
 from scdp.linkage.vectors import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
+from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
-from scdp.posterior.packing import bits_for
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -91,7 +91,7 @@ def chain_needs(rows: Extent, room: Integers, n_chains: int, n_draws: int) -> li
 
 def draws_need(n_hidden: int, n_chains: int, n_draws: int) -> Need:
     """Draws as they are kept, with their traces, and the search for the best of all clusterings."""
-    each = n_hidden * bits_for(n_hidden) // 8 + 8 * N_TRACES + 16
+    each = n_hidden * count_bits(n_hidden) // 8 + 8 * N_TRACES + 16
     searched = 24 * min(n_hidden * min(MOST_SEARCHED, n_chains * n_draws), MAX_LABELS)
     what = f"{n_chains * n_draws:,} draws of {n_hidden:,} rows"
     return Need(what, n_chains * n_draws * each + searched, FEWER_DRAWS)

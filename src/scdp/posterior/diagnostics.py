@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scdp.posterior.contingency import Floats, loss_terms, measure_sizes
+from scdp._typing import Floats, SmallIntegers
 from scdp.posterior.draws import CHUNK_LABELS, StoredDraws
+from scdp.posterior.summaries import compute_terms, measure_sizes
 
 N_PAIRS = 20
 PAIR_SEED = 20
@@ -52,17 +52,17 @@ def diagnose(stored: StoredDraws, traces: Mapping[str, Floats]) -> list[Diagnost
     scalars = dict(traces)
     scalars.setdefault("n_clusters", stored.n_clusters.astype(np.float64))
     if len(stored.hidden):
-        scalars["largest_cluster"], scalars["partition_entropy"] = shape_traces(stored)
+        scalars["largest_cluster"], scalars["partition_entropy"] = trace_shapes(stored)
     for first, second in choose_pairs(stored):
         i, j = stored.hidden[first], stored.hidden[second]
         scalars[f"together[{i},{j}]"] = (stored.item_codes(i) == stored.item_codes(j)).astype(np.float64)
     return [diagnose_scalar(name, values) for name, values in scalars.items()]
 
 
-def shape_traces(stored: StoredDraws) -> tuple[Floats, Floats]:
+def trace_shapes(stored: StoredDraws) -> tuple[Floats, Floats]:
     """The size of the largest cluster of hidden items and the entropy of their partition (chain, draw)."""
     largest, entropy = np.empty((2, stored.n_chains * stored.n_draws))
-    terms = loss_terms("vi", len(stored.hidden))
+    terms = compute_terms("vi", len(stored.hidden))
     counts = np.zeros(int(stored.n_codes.max()), np.int64)
     for place, codes in stored.code_chunks():
         measure_sizes(codes, terms, counts, largest[place], entropy[place])
@@ -76,27 +76,27 @@ def choose_pairs(stored: StoredDraws) -> list[tuple[int, int]]:
     if n_hidden < 2:
         return []
     rng = np.random.default_rng(PAIR_SEED)
-    codes = stored.codes_at(stored.evenly_spaced(max(2, min(200, CHUNK_LABELS // n_hidden))))
-    candidates = _random_pairs(rng, n_hidden, 200) + _pairs_seen_together(rng, codes)
+    codes = stored.codes_at(stored.choose_draws(max(2, min(200, CHUNK_LABELS // n_hidden))))
+    candidates = _draw_pairs(rng, n_hidden, 200) + _draw_pairs_together(rng, codes)
     pairs = list(dict.fromkeys((min(pair), max(pair)) for pair in candidates))
     shares = [float((codes[:, i] == codes[:, j]).mean()) for i, j in pairs]
-    ranked = sorted(range(len(pairs)), key=lambda index: _certainty(shares[index]))
+    ranked = sorted(range(len(pairs)), key=lambda index: _rank_certainty(shares[index]))
     return [pairs[index] for index in ranked[:N_PAIRS]]
 
 
-def _certainty(share: float) -> int:
+def _rank_certainty(share: float) -> int:
     if TAIL <= share <= 1 - TAIL:
         return 0
     return 1 if 0.0 < share < 1.0 else 2
 
 
-def _random_pairs(rng: np.random.Generator, n: int, count: int) -> list[tuple[int, int]]:
+def _draw_pairs(rng: np.random.Generator, n: int, count: int) -> list[tuple[int, int]]:
     first = rng.integers(0, n, count)
     second = (first + rng.integers(1, n, count)) % n
     return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
-def _pairs_seen_together(rng: np.random.Generator, codes: NDArray[np.int32]) -> list[tuple[int, int]]:
+def _draw_pairs_together(rng: np.random.Generator, codes: SmallIntegers) -> list[tuple[int, int]]:
     """Random neighbours within clusters of random draws: random pairs alone would rarely ever be together."""
     pairs: list[tuple[int, int]] = []
     for row in codes[rng.integers(0, len(codes), 20)]:
@@ -121,10 +121,10 @@ def diagnose_scalar(name: str, values: Floats) -> Diagnostic:
         # Each chain sits at its own value: there is one independent draw a chain, whatever their length.
         worth = float(len(values))
         return Diagnostic(name, mean, sd, float("inf"), worth, worth, sd / float(np.sqrt(worth)))
-    return Diagnostic(name, mean, sd, _rhat(values), *_effective_sizes(values))
+    return Diagnostic(name, mean, sd, _compute_rhat(values), *_compute_effective_sizes(values))
 
 
-def _rhat(values: Floats) -> float:
+def _compute_rhat(values: Floats) -> float:
     from arviz_stats.base import array_stats
 
     if len(values) == 1:
@@ -139,7 +139,7 @@ def _rhat(values: Floats) -> float:
     return max(known, default=float("nan"))
 
 
-def _effective_sizes(values: Floats) -> tuple[float, float, float]:
+def _compute_effective_sizes(values: Floats) -> tuple[float, float, float]:
     from arviz_stats.base import array_stats
 
     with np.errstate(all="ignore"):
@@ -168,12 +168,12 @@ def describe_convergence(rows: list[Diagnostic], n_chains: int, n_draws: int, th
             f"whether items are together in {len(pairs)} of {total} pairs (worst R-hat {max(pairs):.2f})"
         )
     advice = "more sweeps (n_sweeps)" + (" and more than one chain (n_chains)" if n_chains == 1 else "")
-    return f"The chains have not converged on {_listed(named)}: run {advice}."
+    return f"The chains have not converged on {_join_words(named)}: run {advice}."
 
 
 def _is_pair(row: Diagnostic) -> bool:
     return row.name.startswith("together[")
 
 
-def _listed(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,7 +1,8 @@
 """Stored draws: partitions of n items as packed codes of the hidden items; canonical labels leave on demand.
 
 The code of a hidden item is its cluster's number among the clusters of hidden items or, where clusters may be
-shared with known items, the known cluster's number first and the new clusters' numbers after those.
+shared with known items, the known cluster's number first and the new clusters' numbers after those. A code takes as
+many bits as tell the codes of its draw apart, lowest bit first, in words of 64 bits.
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.posterior.canonical import number_by_appearance
-from scdp.posterior.packing import Words, bits_for, unpack_draws, unpack_item
-
-Codes = NDArray[np.int32]
+from scdp._typing import Integers, SmallIntegers, Words
+from scdp.posterior.partitions import number_by_appearance
 
 # Labels unpacked at a time: 16 MB, small beside the draws and large beside the cost of a call.
 CHUNK_LABELS = 4_000_000
@@ -26,7 +25,12 @@ CHUNK_LABELS = 4_000_000
 
 @kernel
 def expand_codes(
-    codes: Codes, offset: int, hidden: NDArray[np.int64], known: Codes, numbers: Codes, labels: Codes
+    codes: SmallIntegers,
+    offset: int,
+    hidden: Integers,
+    known: SmallIntegers,
+    numbers: SmallIntegers,
+    labels: SmallIntegers,
 ) -> None:
     """Canonical labels (draw, item) from the codes of hidden items and the codes of known ones."""
     full = known.copy()
@@ -44,12 +48,12 @@ class StoredDraws:
     array a chain; `starts`, `n_codes` and `n_hidden_clusters` are (chain, draw).
     """
 
-    known: Codes
+    known: SmallIntegers
     shared: bool
     words: tuple[Words, ...]
-    starts: NDArray[np.int64]
-    n_codes: NDArray[np.int32]
-    n_hidden_clusters: NDArray[np.int32]
+    starts: Integers
+    n_codes: SmallIntegers
+    n_hidden_clusters: SmallIntegers
 
     @property
     def n_chains(self) -> int:
@@ -65,7 +69,7 @@ class StoredDraws:
         return len(self.known)
 
     @cached_property
-    def hidden(self) -> NDArray[np.int64]:
+    def hidden(self) -> Integers:
         """Indices of the items whose cluster was sampled."""
         return np.flatnonzero(self.known < 0)
 
@@ -74,7 +78,7 @@ class StoredDraws:
         return int(self.known.max(initial=-1)) + 1
 
     @cached_property
-    def n_clusters(self) -> NDArray[np.int64]:
+    def n_clusters(self) -> Integers:
         """Number of clusters among all items (chain, draw)."""
         extra = 0 if self.shared else self.n_known_clusters
         return self.n_codes.astype(np.int64) + extra
@@ -83,7 +87,7 @@ class StoredDraws:
     def widths(self) -> NDArray[np.uint8]:
         """Bits a code takes in each draw (chain, draw)."""
         counts, places = np.unique(self.n_codes, return_inverse=True)
-        bits = np.array([bits_for(count) for count in counts.tolist()], np.uint8)
+        bits = np.array([count_bits(count) for count in counts.tolist()], np.uint8)
         return bits[places].reshape(self.n_codes.shape)
 
     @property
@@ -92,37 +96,37 @@ class StoredDraws:
         tables = self.starts.nbytes + self.n_codes.nbytes + self.n_hidden_clusters.nbytes + self.known.nbytes
         return tables + sum(chain.nbytes for chain in self.words)
 
-    def codes(self, chain: int, start: int, stop: int) -> Codes:
+    def codes(self, chain: int, start: int, stop: int) -> SmallIntegers:
         """Codes (draw, hidden item) of consecutive draws of a chain."""
         out = np.empty((stop - start, len(self.hidden)), np.int32)
         starts, widths = self.starts[chain, start:stop], self.widths[chain, start:stop]
         unpack_draws(self.words[chain], starts, widths, out)
         return out
 
-    def labels(self, chain: int, start: int, stop: int) -> Codes:
+    def labels(self, chain: int, start: int, stop: int) -> SmallIntegers:
         """Canonical labels (draw, item) of consecutive draws of a chain."""
         return self._expand(self.codes(chain, start, stop))
 
-    def code_chunks(self) -> Iterator[tuple[slice, Codes]]:
+    def code_chunks(self) -> Iterator[tuple[slice, SmallIntegers]]:
         """All codes in pieces, each with the place of its draws in the chain-major order."""
         yield from self._chunks(self.codes, max(1, len(self.hidden)))
 
-    def label_chunks(self) -> Iterator[tuple[slice, Codes]]:
+    def label_chunks(self) -> Iterator[tuple[slice, SmallIntegers]]:
         """All canonical labels in pieces, each with the place of its draws in the chain-major order."""
         yield from self._chunks(self.labels, max(1, self.n_items))
 
-    def codes_at(self, draws: NDArray[np.int64]) -> Codes:
+    def codes_at(self, draws: Integers) -> SmallIntegers:
         """Codes of chosen draws, counted in the chain-major order."""
         out = np.empty((len(draws), len(self.hidden)), np.int32)
         for row, (chain, draw) in enumerate(zip(*divmod(draws, self.n_draws), strict=True)):
             out[row] = self.codes(chain, draw, draw + 1)[0]
         return out
 
-    def labels_at(self, draws: NDArray[np.int64]) -> Codes:
+    def labels_at(self, draws: Integers) -> SmallIntegers:
         """Canonical labels of chosen draws, counted in the chain-major order."""
         return self._expand(self.codes_at(draws))
 
-    def item_codes(self, item: int) -> Codes:
+    def item_codes(self, item: int) -> SmallIntegers:
         """Codes (chain, draw) of one item, equal for two items in the draws that put them together."""
         out = np.empty(self.starts.shape, np.int32)
         if self.known[item] >= 0:
@@ -134,7 +138,7 @@ class StoredDraws:
             unpack_item(words, self.starts[chain], self.widths[chain], place, out[chain])
         return out
 
-    def evenly_spaced(self, at_most: int) -> NDArray[np.int64]:
+    def choose_draws(self, at_most: int) -> Integers:
         """At most so many draws, evenly over all chains, counted in the chain-major order."""
         total = self.n_chains * self.n_draws
         return np.unique(np.linspace(0, total - 1, min(total, max(1, at_most))).round().astype(np.int64))
@@ -157,7 +161,7 @@ class StoredDraws:
             if (codes.max(axis=1, initial=0) >= np.maximum(1, counts[place])).any():
                 raise ValueError("codes out of range")
 
-    def _expand(self, codes: Codes) -> Codes:
+    def _expand(self, codes: SmallIntegers) -> SmallIntegers:
         if self.n_known_clusters == 0:
             return codes  # numbered by appearance already, and of all items
         labels = np.empty((len(codes), self.n_items), np.int32)
@@ -166,10 +170,64 @@ class StoredDraws:
         expand_codes(codes, offset, self.hidden, self.known, numbers, labels)
         return labels
 
-    def _chunks(self, read: Any, row_length: int) -> Iterator[tuple[slice, Codes]]:
+    def _chunks(self, read: Any, row_length: int) -> Iterator[tuple[slice, SmallIntegers]]:
         step = max(1, CHUNK_LABELS // row_length)
         for chain in range(self.n_chains):
             for start in range(0, self.n_draws, step):
                 stop = min(start + step, self.n_draws)
                 first = chain * self.n_draws
                 yield slice(first + start, first + stop), read(chain, start, stop)
+
+
+def count_bits(n_codes: int) -> int:
+    """Bits that tell `n_codes` codes apart: none for a single one."""
+    return max(0, int(n_codes) - 1).bit_length()
+
+
+def count_words(n_items: int, width: int) -> int:
+    """How many words one draw of `n_items` takes."""
+    return (n_items * width + 63) // 64
+
+
+@kernel
+def pack(codes: SmallIntegers, width: int, words: Words) -> None:
+    """Write each code in `width` bits, lowest first; a code may straddle two words. Words enter as zero."""
+    for item in range(len(codes)):
+        bit = item * width
+        word = bit >> 6
+        shift = bit & 63
+        code = np.uint64(codes[item])
+        words[word] |= code << np.uint64(shift)
+        if shift + width > 64:
+            words[word + 1] |= code >> np.uint64(64 - shift)
+
+
+@kernel
+def read_code(words: Words, start: int, item: int, width: int) -> int:
+    """The code of one item in the draw whose words begin at `start`."""
+    if width == 0:
+        return 0
+    # Widths are stored in eight bits: without the compiler NumPy would multiply in eight bits too.
+    bit = item * int(width)
+    word = start + (bit >> 6)
+    shift = bit & 63
+    value = words[word] >> np.uint64(shift)
+    if shift + width > 64:
+        value |= words[word + 1] << np.uint64(64 - shift)
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    return np.int64(value & mask)  # type: ignore[return-value]
+
+
+@kernel
+def unpack_draws(words: Words, starts: Integers, widths: NDArray[Any], out: SmallIntegers) -> None:
+    """Codes (draw, item) of the draws that begin at `starts`."""
+    for draw in range(out.shape[0]):
+        for item in range(out.shape[1]):
+            out[draw, item] = read_code(words, starts[draw], item, widths[draw])
+
+
+@kernel
+def unpack_item(words: Words, starts: Integers, widths: NDArray[Any], item: int, out: SmallIntegers) -> None:
+    """The code of one item in every draw, without unpacking the others."""
+    for draw in range(len(out)):
+        out[draw] = read_code(words, starts[draw], item, widths[draw])

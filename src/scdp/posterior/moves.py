@@ -1,6 +1,6 @@
 """Moves that lower the expected loss of a partition: one item, or all items of one cluster, at a time.
 
-With f as in `contingency`, adding item i to cluster k costs  p g(n_k) - (2 / D) sum_d g(n_kd)  where g(x) is
+With f as in `summaries`, adding item i to cluster k costs  p g(n_k) - (2 / D) sum_d g(n_kd)  where g(x) is
 f(x + 1) - f(x), D the number of draws, and n_kd counts the members of k that draw d puts together with i; a
 new cluster costs nothing. The price p of a cluster is 1 for both losses, and lower where more links are wanted.
 Each draw keeps, for each of its clusters, a short list of the candidate's clusters that meet it.
@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._typing import Floats, Integers, SmallIntegers
 
 # Gains below this are rounding, and following them could cycle.
 LEAST_GAIN = 1e-9
@@ -27,22 +27,22 @@ class Overlaps(NamedTuple):
     many candidate clusters as the draw's cluster has items. Its length stands in its first place.
     """
 
-    begins: NDArray[np.int32]
-    lists: NDArray[np.int32]
+    begins: SmallIntegers
+    lists: SmallIntegers
 
 
 class Candidate(NamedTuple):
     """A partition in the making: label (-1 = not placed) and size by label, with scratch for scores."""
 
-    labels: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    touched: NDArray[np.int32]
-    cursor: NDArray[np.int64]
+    labels: SmallIntegers
+    sizes: Integers
+    scores: Floats
+    touched: SmallIntegers
+    cursor: Integers
 
 
 @kernel
-def find_begins(draws: NDArray[np.int32], starts: NDArray[np.int32], begins: NDArray[np.int32]) -> None:
+def find_begins(draws: SmallIntegers, starts: SmallIntegers, begins: SmallIntegers) -> None:
     """Fill begins (item, draw) from canonical labels (draw, item); `starts` is zero scratch."""
     n_draws, n_items = draws.shape
     for draw in range(n_draws):
@@ -97,9 +97,7 @@ def remove(item: int, overlaps: Any, candidate: Any) -> None:
 
 
 @kernel
-def choose(
-    item: int, price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
-) -> tuple[int, float, float]:
+def choose(item: int, price: float, gains: Floats, overlaps: Any, candidate: Any) -> tuple[int, float, float]:
     """The best cluster for an item (-1 = a new one), what it costs, and what staying where it is costs."""
     lists, scores, touched = overlaps.lists, candidate.scores, candidate.touched
     own = candidate.labels[item]
@@ -129,7 +127,7 @@ def choose(
 
 
 @kernel
-def unused_label(candidate: Any) -> int:
+def find_unused_label(candidate: Any) -> int:
     """A label with no items; there are twice as many labels as items, so one is always near."""
     cursor = candidate.cursor
     while candidate.sizes[cursor[0]] > 0:
@@ -138,19 +136,17 @@ def unused_label(candidate: Any) -> int:
 
 
 @kernel
-def settle(item: int, price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any) -> float:
+def settle(item: int, price: float, gains: Floats, overlaps: Any, candidate: Any) -> float:
     """Put an unplaced item where it costs least, and return that cost."""
     label, cost, _ = choose(item, price, gains, overlaps, candidate)
     if label < 0:
-        label = unused_label(candidate)
+        label = find_unused_label(candidate)
     place(item, label, 1, overlaps, candidate)
     return cost
 
 
 @kernel
-def sweep_items(
-    order: NDArray[np.int64], price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
-) -> bool:
+def sweep_items(order: Integers, price: float, gains: Floats, overlaps: Any, candidate: Any) -> bool:
     """Move each item to where it costs least; whether any moved."""
     moved = False
     for item in order:
@@ -162,16 +158,14 @@ def sweep_items(
         if cost < stay - LEAST_GAIN:
             remove(item, overlaps, candidate)
             if label < 0:
-                label = unused_label(candidate)
+                label = find_unused_label(candidate)
             place(item, label, 1, overlaps, candidate)
             moved = True
     return moved
 
 
 @kernel
-def rebuild_cluster(
-    members: NDArray[np.int64], price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
-) -> bool:
+def rebuild_cluster(members: Integers, price: float, gains: Floats, overlaps: Any, candidate: Any) -> bool:
     """Dissolve a cluster and settle its items one by one; undone unless that lowers the loss."""
     label = int(candidate.labels[members[0]])
     before = 0.0
@@ -191,9 +185,7 @@ def rebuild_cluster(
 
 
 @kernel
-def rebuild_clusters(
-    order: NDArray[np.int64], price: float, gains: NDArray[np.float64], overlaps: Any, candidate: Any
-) -> bool:
+def rebuild_clusters(order: Integers, price: float, gains: Floats, overlaps: Any, candidate: Any) -> bool:
     """Try to rebuild every cluster once; whether any attempt was kept."""
     ends = np.zeros(len(candidate.sizes) + 1, np.int64)
     for item in order:
@@ -216,11 +208,11 @@ def rebuild_clusters(
 
 @kernel
 def descend(
-    order: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    start: NDArray[np.int32],
+    order: Integers,
+    weights: Integers,
+    start: SmallIntegers,
     price: float,
-    gains: NDArray[np.float64],
+    gains: Floats,
     max_rounds: int,
     max_sweeps: int,
     overlaps: Any,

@@ -1,26 +1,36 @@
-"""Pairs of items that draws put together: labels of draws enter, pairs with the number of such draws leave.
+"""Pairs of items that draws put together: labels of draws enter; pair counts and merges by average link leave.
 
-Only pairs within a component (`components`) are ever together, so components are counted each on its own, and the
-work grows with the pairs that draws really hold, never with the square of the items.
+Only pairs within a component are ever together, so components are counted each on its own, and the work grows with
+the pairs that draws really hold, never with the square of the items.
+
+In average link two clusters are as similar as the mean count over all pairs of an item of one and an item of the other,
+absent pairs counted as 0. The nearest-neighbour chain finds the same merges as always merging the two most similar
+clusters, because a merge never makes clusters more similar to a third. Sums and sizes are whole numbers, so comparisons
+are exact, and equals are decided for the smaller item.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
-from scdp.posterior.components import components
 from scdp.posterior.draws import StoredDraws
+from scdp.posterior.partitions import canonical_labels, find_components, find_root, lead_to_roots
 
 # Components are counted together up to about so many items: more do not fit into fast memory.
 ITEMS_AT_ONCE = 10_000
 # Labels (draws x items) at a time: 256 MB.
 MOST_LABELS = 1 << 26
+# Components with more pairs in all, or in all draws, than this are searched without counting pairs.
+MOST_PAIRS = 1 << 24
+MOST_PAIRS_IN_DRAWS = 1 << 31
+# Every component of so few items is counted.
+ALWAYS_COUNTED = 32
 
 
 class PairCounts(NamedTuple):
@@ -40,8 +50,8 @@ def find_pairs_between(
     """
     draws = draws[:: -(-len(draws) * stored.n_items // MOST_LABELS) or 1]
     labels = stored.labels_at(draws)
-    linked = components([labels], stored.n_items)
-    linked = linked.chosen(linked.sizes > 1)
+    linked = find_components([labels], stored.n_items)
+    linked = linked.select(linked.sizes > 1)
     pairs = count_pairs_by_component(take_columns(labels, linked.items), linked.bounds)
     share = pairs.counts / len(draws)
     chosen = (share >= low) & (share <= high)
@@ -50,7 +60,7 @@ def find_pairs_between(
 
 
 def take_columns(draws: SmallIntegers, items: Integers) -> SmallIntegers:
-    """Labels (draw, item) of some items; row by row, as a row fits into fast memory."""
+    """SmallIntegers (draw, item) of some items; row by row, as a row fits into fast memory."""
     out = np.empty((len(draws), len(items)), np.int32)
     for row, labels in enumerate(draws):
         np.take(labels, items, out=out[row], mode="clip")
@@ -130,3 +140,237 @@ def count_pairs_in_block(
             together[met[place]] = 0
             filled += 1
     return left[:filled].copy(), right[:filled].copy(), counts[:filled].copy()
+
+
+def find_dense(draws: SmallIntegers, bounds: Integers) -> Booleans:
+    """Which components have too many pairs to be counted, the largest first."""
+    sizes = np.diff(bounds)
+    possible = sizes * (sizes - 1) // 2
+    in_draws = possible * len(draws)
+    larger = np.flatnonzero(sizes > ALWAYS_COUNTED)
+    counts = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
+    for component in larger:
+        in_draws[component] = count_pairs_in_draws(
+            draws[:, bounds[component] : bounds[component + 1]], counts
+        )
+    order = np.argsort(sizes, kind="stable")
+    pairs = np.cumsum(np.minimum(possible, in_draws)[order])
+    dense = np.zeros(len(sizes), np.bool_)
+    dense[order] = (pairs > MOST_PAIRS) | (np.cumsum(in_draws[order]) > MOST_PAIRS_IN_DRAWS)
+    return dense & (sizes > ALWAYS_COUNTED)
+
+
+@kernel
+def count_pairs_in_draws(draws: SmallIntegers, counts: Integers) -> int:
+    """The pairs that are together, over all draws; `counts` is zero before and after."""
+    total = 0
+    for draw in range(draws.shape[0]):
+        for label in draws[draw]:
+            total += counts[label]
+            counts[label] += 1
+        for label in draws[draw]:
+            counts[label] = 0
+    return total
+
+
+class Graph(NamedTuple):
+    """The neighbours of item i, with the totals of the pairs, stand from starts[i] to starts[i + 1]."""
+
+    starts: Integers
+    targets: SmallIntegers
+    totals: Integers
+
+
+class Merges(NamedTuple):
+    """Merges from the most similar on: an item of either cluster, the total and the number of pairs between them."""
+
+    first: SmallIntegers
+    second: SmallIntegers
+    totals: Integers
+    pairs: Integers
+
+
+def build_graph(n_items: int, left: SmallIntegers, right: SmallIntegers, totals: Integers) -> Graph:
+    """Every pair from both sides; a pair may occur more than once, and its totals then add up."""
+    graph = Graph(
+        np.zeros(n_items + 2, np.int64), np.empty(2 * len(left), np.int32), np.empty(2 * len(left), np.int64)
+    )
+    fill_graph(left, right, totals, *graph)
+    return graph._replace(starts=graph.starts[:-1])
+
+
+def merge_by_average(graph: Graph, weights: Integers, anchored: Booleans) -> Merges:
+    """All merges of clusters with a pair between them; `weights` are items' sizes, anchored items are never merged."""
+    n_items = len(weights)
+    found = np.empty((4, max(0, n_items - 1)), np.int64)
+    count = follow_chains(graph, weights.copy(), anchored.copy(), np.arange(n_items, dtype=np.int32), found)
+    first, second, totals, pairs = found[:, :count]
+    # Stable: a merge never stands before those that made its clusters.
+    order = np.argsort(-totals / pairs, kind="stable")
+    return Merges(first[order].astype(np.int32), second[order].astype(np.int32), totals[order], pairs[order])
+
+
+def apply_merges(n_items: int, merges: Merges, count: int) -> SmallIntegers:
+    """Canonical labels after the first so many merges."""
+    parents = np.arange(n_items, dtype=np.int32)
+    unite(merges.first[:count], merges.second[:count], parents)
+    lead_to_roots(parents)
+    return canonical_labels(parents)
+
+
+@kernel
+def unite(left: SmallIntegers, right: SmallIntegers, parents: SmallIntegers) -> None:
+    """Join the trees of each pair; the smaller root stays."""
+    for place in range(len(left)):
+        first, second = find_root(parents, left[place]), find_root(parents, right[place])
+        parents[max(first, second)] = min(first, second)
+
+
+@kernel
+def fill_graph(
+    left: SmallIntegers,
+    right: SmallIntegers,
+    pair_totals: Integers,
+    starts: Integers,
+    targets: SmallIntegers,
+    totals: Integers,
+) -> None:
+    """Counting sort of all pairs by either item; `starts` enters as zeros, two more than there are items."""
+    for pair in range(len(left)):
+        starts[left[pair] + 2] += 1
+        starts[right[pair] + 2] += 1
+    for item in range(2, len(starts)):
+        starts[item] += starts[item - 1]
+    for pair in range(len(left)):
+        for one, other in ((left[pair], right[pair]), (right[pair], left[pair])):
+            place = starts[one + 1]
+            targets[place], totals[place] = other, pair_totals[pair]
+            starts[one + 1] += 1
+
+
+class Neighbours(NamedTuple):
+    """A linked list of entries (neighbour, total) for each cluster, and where an entry is in the present scan."""
+
+    heads: Integers
+    tails: Integers
+    following: Integers
+    targets: SmallIntegers
+    totals: Integers
+    seen: Integers
+
+
+@kernel
+def list_neighbours(graph: Any) -> Neighbours:
+    """The graph as linked lists, which can be joined."""
+    n_items = len(graph.starts) - 1
+    heads, tails = np.full(n_items, -1), np.full(n_items, -1)
+    following = np.arange(1, len(graph.targets) + 1)
+    for item in range(n_items):
+        begin, end = graph.starts[item], graph.starts[item + 1]
+        if begin < end:
+            heads[item], tails[item] = begin, end - 1
+            following[end - 1] = -1
+    return Neighbours(
+        heads, tails, following, graph.targets.copy(), graph.totals.copy(), np.full(n_items, -1)
+    )
+
+
+@kernel
+def combine_entries(cluster: int, parents: SmallIntegers, lists: Any) -> None:
+    """Leave one entry for each present neighbour of a cluster; entries of merged ones are added up."""
+    before, entry = -1, lists.heads[cluster]
+    while entry >= 0:
+        other = find_root(parents, lists.targets[entry])
+        known = lists.seen[other]
+        after = lists.following[entry]
+        if other == cluster or known >= 0:
+            if other != cluster:
+                lists.totals[known] += lists.totals[entry]
+            if before < 0:
+                lists.heads[cluster] = after
+            else:
+                lists.following[before] = after
+        else:
+            lists.targets[entry] = other
+            lists.seen[other] = entry
+            before = entry
+        entry = after
+    lists.tails[cluster] = before
+    entry = lists.heads[cluster]
+    while entry >= 0:
+        lists.seen[lists.targets[entry]] = -1
+        entry = lists.following[entry]
+
+
+@kernel
+def find_nearest(cluster: int, previous: int, weights: Integers, anchored: Booleans, lists: Any) -> int:
+    """The entry of the most similar neighbour (-1 = none), of equals the previous one or the smallest."""
+    best = -1
+    entry = lists.heads[cluster]
+    while entry >= 0:
+        other = lists.targets[entry]
+        if not (anchored[cluster] and anchored[other]):
+            if best < 0:
+                best = entry
+            else:
+                nearest = lists.targets[best]
+                mine, its = lists.totals[entry] * weights[nearest], lists.totals[best] * weights[other]
+                preferred = other == previous or (nearest != previous and other < nearest)
+                if mine > its or (mine == its and preferred):
+                    best = entry
+        entry = lists.following[entry]
+    return best
+
+
+@kernel
+def join_lists(kept: int, gone: int, lists: Any) -> None:
+    """Append the entries of one cluster to those of another."""
+    if lists.heads[gone] < 0:
+        return
+    if lists.heads[kept] < 0:
+        lists.heads[kept] = lists.heads[gone]
+    else:
+        lists.following[lists.tails[kept]] = lists.heads[gone]
+    lists.tails[kept] = lists.tails[gone]
+
+
+@kernel
+def follow_chains(
+    graph: Any, weights: Integers, anchored: Booleans, parents: SmallIntegers, found: Integers
+) -> int:
+    """Merge nearest neighbours of each other until none is left; rows of `found` are the fields of Merges.
+
+    Returns the number of merges. `weights`, `anchored` and `parents` are changed; an item is its own parent on entry.
+    """
+    lists = list_neighbours(graph)
+    chain = np.empty(len(parents) + 1, np.int64)
+    count = 0
+    for start in range(len(parents)):
+        if parents[start] != start:
+            continue
+        chain[0], length = start, 1
+        while length > 0:
+            top = chain[length - 1]
+            previous = chain[length - 2] if length > 1 else -1
+            combine_entries(top, parents, lists)
+            entry = find_nearest(top, previous, weights, anchored, lists)
+            if entry < 0:
+                break
+            other = np.int64(lists.targets[entry])
+            if other != previous:
+                chain[length] = other
+                length += 1
+                continue
+            found[0, count], found[1, count] = other, top
+            found[2, count], found[3, count] = lists.totals[entry], weights[other] * weights[top]
+            count += 1
+            kept, gone = min(other, top), max(other, top)
+            parents[gone] = kept
+            weights[kept] += weights[gone]
+            anchored[kept] |= anchored[gone]
+            join_lists(kept, gone, lists)
+            length -= 2
+            # A chain goes on from what is left of it, or from the new cluster.
+            if length == 0:
+                chain[0], length = kept, 1
+    return count

@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scdp._typing import Floats, Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.canonical import Labels, as_integers, canonical_labels
-from scdp.posterior.contingency import Floats, Loss, Partition, count_pairs
 from scdp.posterior.draws import StoredDraws
-from scdp.posterior.recorder import store_array
+from scdp.posterior.partitions import canonical_labels, check_ids
+from scdp.posterior.recorder import restrict_draws, store_array
+from scdp.posterior.summaries import (
+    CredibleBall,
+    ExpectedMetrics,
+    Loss,
+    Partition,
+    count_pairs,
+    estimate_metrics,
+    find_credible_ball,
+    measure_distances,
+)
 
 if TYPE_CHECKING:
-    from scdp.posterior.ball import CredibleBall
     from scdp.posterior.diagnostics import Diagnostic
-    from scdp.posterior.expectations import ExpectedMetrics
 
 # The matrix of more items than this, with its counts, would take more than 2 GB.
 MATRIX_ITEMS = 10_000
@@ -27,10 +35,29 @@ MATRIX_ITEMS = 10_000
 class Posterior:
     """Draws of the partition of n items, by chain.
 
-    `draws` is an integer array (chain, draw, item) of any cluster ids, or what a `DrawRecorder` stored;
-    `traces` maps a name to an array (chain, draw). `hidden` are the indices of the items whose cluster was
-    sampled (all, unless given), `fixed` the given clusters of the others (-1 = hidden); give either. With
-    `shared=False` hidden items never join the cluster of a known one. `names` are the items' ids.
+    Parameters
+    ----------
+    draws : array of integers (chain, draw, item), or StoredDraws
+        The cluster of each item in each draw, by any ids; or what a `DrawRecorder` stored.
+    traces : dict of arrays (chain, draw), optional
+        Scalars of the sampler, by name.
+    hidden : array of int, optional
+        The items whose cluster was sampled; all, unless given.
+    fixed : array of int, optional
+        The given cluster of each known item, and -1 for a hidden one. Give this or `hidden`.
+    shared : bool
+        Whether hidden items may join the cluster of a known one.
+    names : sequence, optional
+        The items' ids.
+
+    Example
+    -------
+    >>> from scdp.posterior import Posterior
+    >>> post = Posterior([[[0, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 2], [0, 1, 2]]])
+    >>> post
+    Posterior(1 chains x 5 draws, 3 items of which 3 hidden, 2 to 3 clusters)
+    >>> post.co_clustering(0, 1)
+    0.4
     """
 
     def __init__(
@@ -46,9 +73,9 @@ class Posterior:
         if isinstance(draws, StoredDraws):
             self.stored = draws
         else:
-            self.stored = _stored_from_array(np.asarray(draws), hidden, fixed, shared)
-        self.traces: Mapping[str, Floats] = _checked_traces(traces or {}, self.stored)
-        self.names = None if names is None else _checked_names(names, self.stored.n_items)
+            self.stored = _store_array(np.asarray(draws), hidden, fixed, shared)
+        self.traces: Mapping[str, Floats] = _check_traces(traces or {}, self.stored)
+        self.names = None if names is None else _check_names(names, self.stored.n_items)
 
     def __repr__(self) -> str:
         stored, counts = self.stored, self.n_clusters
@@ -71,7 +98,7 @@ class Posterior:
         return self.stored.n_items
 
     @property
-    def hidden(self) -> NDArray[np.int64]:
+    def hidden(self) -> Integers:
         """Indices of the items whose cluster was sampled."""
         return self.stored.hidden
 
@@ -85,12 +112,29 @@ class Posterior:
         return out.reshape(self.n_chains, self.n_draws, self.n_items)
 
     @property
-    def n_clusters(self) -> NDArray[np.int64]:
+    def n_clusters(self) -> Integers:
         """The number of clusters among all items, known ones included (chain, draw)."""
         return self.stored.n_clusters
 
     def n_clusters_interval(self, level: float = 0.9, hidden_only: bool = False) -> tuple[int, int]:
-        """The central interval of the number of clusters: all, or those that hold a hidden item."""
+        """The central interval of the number of clusters.
+
+        Parameters
+        ----------
+        level : float
+            The probability that the interval holds.
+        hidden_only : bool
+            Count only clusters that hold a hidden item.
+
+        Returns
+        -------
+        (int, int)
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).n_clusters_interval()
+        (2, 3)
+        """
         _check_level(level)
         counts = self.stored.n_hidden_clusters if hidden_only else self.n_clusters
         tails = [(1 - level) / 2, (1 + level) / 2]
@@ -98,12 +142,43 @@ class Posterior:
         return int(low), int(high)
 
     def co_clustering(self, i: int, j: int) -> float:
-        """The probability that two items are in one cluster."""
+        """The probability that two items are in one cluster.
+
+        Parameters
+        ----------
+        i, j : int
+            The items, counted from 0.
+
+        Returns
+        -------
+        float
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).co_clustering(0, 1)
+        0.5
+        """
         first, second = self.stored.item_codes(self._item(i)), self.stored.item_codes(self._item(j))
         return float((first == second).mean())
 
     def co_clustering_matrix(self, items: ArrayLike | None = None) -> Floats:
-        """The probability of being in one cluster for each pair of `items` (all, unless given)."""
+        """The probability of being in one cluster for each pair of items.
+
+        Parameters
+        ----------
+        items : array of int, optional
+            The items; all, unless given. At most 10,000.
+
+        Returns
+        -------
+        array of float (item, item)
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).co_clustering_matrix([0, 1])
+        array([[1. , 0.5],
+               [0.5, 1. ]])
+        """
         chosen = np.arange(self.n_items) if items is None else self._items(items)
         if len(chosen) > MATRIX_ITEMS:
             raise InputError(
@@ -118,10 +193,23 @@ class Posterior:
         return probability
 
     def membership_probability(self, labels: ArrayLike) -> Floats:
-        """How sure it is that each item belongs to its cluster in `labels`.
+        """How sure it is that each item belongs to its cluster.
 
-        The mean probability that the item is together with each other member; for an item alone in `labels`,
-        the probability that it is alone.
+        Parameters
+        ----------
+        labels : array of int
+            The cluster of each item.
+
+        Returns
+        -------
+        array of float
+            The mean probability that the item is together with each other member of its cluster; for an item alone
+            in its cluster, the probability that it is alone.
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).membership_probability([0, 0, 1])
+        array([0.5, 0.5, 1. ])
         """
         total = np.zeros(self.n_items)
         partition = Partition.of(self._labels(labels))
@@ -136,27 +224,31 @@ class Posterior:
         n_starts: int | None = None,
         max_draws: int = 1000,
         random_state: int | np.random.Generator | None = 0,
-    ) -> Labels:
+    ) -> SmallIntegers:
         """The partition that is best by what is wanted.
 
         Parameters
         ----------
-        answer : "f" gives the highest expected pairwise F; "vi" and "binder" the least expected variation of
-            information and the fewest wrong pairs; "precision=0.99" the most expected recall at an expected
-            pairwise precision of at least 0.99.
-        n_starts : searches of each large component from different starts; None = as many as take about a second.
-        max_draws : at most so many draws are used, evenly thinned over all chains, and fewer where draws x items
-            would pass 64 million.
-        random_state : seed of the search.
+        answer : {"f", "vi", "binder", "precision=0.99"}
+            "f" gives the highest expected pairwise F; "vi" and "binder" the least expected variation of information
+            and the fewest wrong pairs; "precision=0.99" the most expected recall at an expected pairwise precision of
+            at least 0.99.
+        n_starts : int, optional
+            Searches of each large component from different starts; as many as take about a second, unless given.
+        max_draws : int
+            At most so many draws are used, evenly thinned over all chains, and fewer where draws x items would pass
+            64 million.
+        random_state : int, Generator or None
+            The seed of the search.
 
         Returns
         -------
-        Canonical labels of all items; known items keep their given grouping.
+        array of int
+            Canonical labels of all items; known items keep their given grouping.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> post = Posterior(np.array([[[0, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 2], [0, 1, 2]]]))
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 2], [0, 1, 2]]])
         >>> post.point_estimate("f"), post.point_estimate("vi")
         (array([0, 0, 1], dtype=int32), array([0, 1, 2], dtype=int32))
         """
@@ -169,91 +261,227 @@ class Posterior:
 
         Parameters
         ----------
-        labels : the cluster of each item; None = the point estimate of highest expected F.
-        level : the probability that each interval holds.
+        labels : array of int, optional
+            The cluster of each item; the point estimate of highest expected F, unless given.
+        level : float
+            The probability that each interval holds.
 
         Returns
         -------
-        The mean and the central interval, as "mean", "low" and "high", of pairwise "precision", "recall" and "f", of
-        "b_cubed_precision", "b_cubed_recall" and "b_cubed", and of "n_clusters", the number of clusters in the draws.
-        Known items are given: pairs of two of them are not judged.
+        dict
+            "mean", "low" and "high" of pairwise "precision", "recall" and "f", of "b_cubed_precision",
+            "b_cubed_recall" and "b_cubed", and of "n_clusters", the number of clusters in the draws. Known items are
+            given: pairs of two of them are not judged.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> post = Posterior(np.array([[[0, 0, 1, 1], [0, 0, 1, 2]]]))
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1, 1], [0, 0, 1, 2]]])
         >>> post.expected_metrics([0, 0, 1, 1])["precision"]
         {'mean': 0.75, 'low': 0.5, 'high': 1.0}
         """
-        from scdp.posterior.expectations import estimate_metrics
-
         _check_level(level)
         answer = self.point_estimate() if labels is None else self._labels(labels)
         return estimate_metrics(self.stored, answer, level)
 
     def expected_loss(self, labels: ArrayLike, loss: Loss = "vi") -> float:
-        """The mean distance of a partition to the draws; see `distances`."""
+        """The mean distance of a partition to the draws.
+
+        Parameters
+        ----------
+        labels, loss
+            As for `distances`.
+
+        Returns
+        -------
+        float
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 0], [0, 1, 2]]]).expected_loss([0, 0, 0], "binder")
+        0.5
+        """
         return float(self.distances(labels, loss).mean())
 
     def distances(self, labels: ArrayLike, loss: Loss = "vi") -> Floats:
-        """The distance of a partition to each draw (chain, draw): VI in nats, or the share of wrong pairs.
+        """The distance of a partition to each draw.
 
-        Taken over the hidden items or, where these may share clusters with known items, over all items.
+        Parameters
+        ----------
+        labels : array of int
+            The cluster of each item.
+        loss : {"vi", "binder"}
+            The variation of information in nats, or the share of wrong pairs.
+
+        Returns
+        -------
+        array of float (chain, draw)
+            Taken over the hidden items or, where these may share clusters with known items, over all items.
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 0], [0, 1, 2]]]).distances([0, 0, 0], "binder")
+        array([[0., 1.]])
         """
-        from scdp.posterior.ball import distances_to_draws
-
-        return distances_to_draws(self.stored, self._labels(labels), loss)
+        return measure_distances(self.stored, self._labels(labels), loss)
 
     def credible_ball(
         self, level: float = 0.95, loss: Loss = "vi", centre: ArrayLike | None = None
     ) -> CredibleBall:
-        """The ball around the point estimate (or `centre`) that holds `level` of the draws."""
-        from scdp.posterior.ball import credible_ball
+        """The smallest ball around a partition that holds most of the draws.
 
+        Parameters
+        ----------
+        level : float
+            The share of the draws that it holds at least.
+        loss : {"vi", "binder"}
+            The distance.
+        centre : array of int, optional
+            The cluster of each item in the centre; the partition of least expected loss, unless given.
+
+        Returns
+        -------
+        CredibleBall
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 0], [0, 1, 2]]]).credible_ball(1.0, "binder", centre=[0, 0, 0]).radius
+        1.0
+        """
         _check_level(level)
         middle = self.point_estimate(loss) if centre is None else self._labels(centre)
-        return credible_ball(self.stored, middle, level, loss)
+        return find_credible_ball(self.stored, middle, level, loss)
 
     def restricted(self, items: ArrayLike) -> Posterior:
-        """The posterior of some items alone, in the order given; of traces, that of the clusters counts these."""
-        from scdp.posterior.restriction import restrict
+        """The posterior of some items alone.
 
-        return restrict(self, self._items(items))
+        Parameters
+        ----------
+        items : array of int
+            The items, each once.
+
+        Returns
+        -------
+        Posterior
+            The items in the order given. Traces stay, but that of the number of clusters counts those of these items.
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).restricted([2, 0]).draws
+        array([[[0, 1],
+                [0, 1]]], dtype=int16)
+        """
+        chosen = self._items(items)
+        if len(np.unique(chosen)) != len(chosen):
+            raise InputError("restricted: an item is asked for twice")
+        everyone = np.array_equal(chosen, np.arange(self.n_items))
+        stored = self.stored if everyone else restrict_draws(self.stored, chosen)
+        traces: dict[str, Any] = dict(self.traces)
+        if "n_clusters" in traces:
+            traces["n_clusters"] = stored.n_clusters
+        return type(self)(stored, traces, names=None if self.names is None else self.names[chosen])
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Mean, sd, R-hat, effective sizes and Monte Carlo error of scalars that no relabelling changes."""
+        """Whether the chains agree on scalars that no numbering of clusters changes.
+
+        Returns
+        -------
+        list of Diagnostic
+            Mean, sd, R-hat, effective sample sizes and Monte Carlo error of each.
+
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 1, 2]] * 20] * 2)
+        >>> [row.name for row in post.diagnostics()][:3]
+        ['n_clusters', 'largest_cluster', 'partition_entropy']
+        """
         from scdp.posterior.diagnostics import diagnose
 
         return diagnose(self.stored, self.traces)
 
     def convergence_warning(self, threshold: float = 1.05) -> str | None:
-        """A sentence that names what did not converge and what to do, or None."""
+        """What did not converge, in words.
+
+        Parameters
+        ----------
+        threshold : float
+            An R-hat above this is named.
+
+        Returns
+        -------
+        str or None
+            A sentence that names it and what to do, or None.
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).convergence_warning()
+        '2 draws a chain are too few to judge convergence: run more sweeps (n_sweeps).'
+        """
         from scdp.posterior.diagnostics import describe_convergence
 
         return describe_convergence(self.diagnostics(), self.n_chains, self.n_draws, threshold)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain arrays by group, with `coords` and `dims`, as arviz takes them."""
-        from scdp.posterior.export import to_dict
+        """Plain arrays by group, as arviz takes them.
+
+        Returns
+        -------
+        dict
+            The groups "posterior" and "sample_stats" of arrays (chain, draw, ...), "coords" and "dims".
+
+        Example
+        -------
+        >>> list(Posterior([[[0, 0, 1], [0, 1, 2]]]).to_dict()["posterior"])
+        ['n_clusters', 'labels']
+        """
+        from scdp.posterior.io import to_dict
 
         return to_dict(self)
 
     def to_arviz(self) -> Any:
-        """The draws as an arviz object (needs the extra "arviz")."""
-        from scdp.posterior.export import to_arviz
+        """The draws as arviz holds them (needs the extra "arviz").
+
+        Returns
+        -------
+        What `arviz.from_dict` makes of `to_dict`.
+        """
+        from scdp.posterior.io import to_arviz
 
         return to_arviz(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one .npz file, whole or not at all."""
-        from scdp.posterior.archive import save
+        """Write one .npz file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced if it is there.
+        """
+        from scdp.posterior.io import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Posterior:
-        """Read what `save` wrote."""
-        from scdp.posterior.archive import load
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Posterior
+
+        Example
+        -------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     Posterior([[[0, 0, 1], [0, 1, 2]]]).save(f"{folder}/draws.npz")
+        ...     Posterior.load(f"{folder}/draws.npz")
+        Posterior(1 chains x 2 draws, 3 items of which 3 hidden, 2 to 3 clusters)
+        """
+        from scdp.posterior.io import load
 
         return load(path)
 
@@ -262,27 +490,27 @@ class Posterior:
             raise InputError(f"there is no item {item}: items are numbered from 0 to {self.n_items - 1}")
         return int(item)
 
-    def _items(self, items: ArrayLike) -> NDArray[np.int64]:
+    def _items(self, items: ArrayLike) -> Integers:
         chosen = np.asarray(items).ravel()
         wrong = ~((chosen >= 0) & (chosen < self.n_items))
         if wrong.any():
             self._item(chosen[wrong][0].item())  # refuses it by name
         return chosen.astype(np.int64)
 
-    def _labels(self, labels: ArrayLike) -> Labels:
+    def _labels(self, labels: ArrayLike) -> SmallIntegers:
         canonical = canonical_labels(labels)
         if len(canonical) != self.n_items:
             raise InputError(f"{len(canonical)} labels for {self.n_items} items: give one label an item")
         return canonical
 
 
-def _stored_from_array(
+def _store_array(
     draws: NDArray[Any], hidden: ArrayLike | None, fixed: ArrayLike | None, shared: bool
 ) -> StoredDraws:
     if draws.ndim != 3 or 0 in draws.shape[:2]:
         raise InputError(f"draws must be an array (chain, draw, item) with a draw in it, not {draws.shape}")
     if fixed is not None:
-        template = as_integers(fixed)
+        template = check_ids(fixed)
         if len(template) != draws.shape[2]:
             raise InputError(f"{len(template)} fixed labels for {draws.shape[2]} items: give one an item")
         free = np.flatnonzero(template < 0)
@@ -293,7 +521,7 @@ def _stored_from_array(
     return store_array(draws, draws[0, 0], free, shared)
 
 
-def _checked_traces(traces: Mapping[str, ArrayLike], stored: StoredDraws) -> dict[str, Floats]:
+def _check_traces(traces: Mapping[str, ArrayLike], stored: StoredDraws) -> dict[str, Floats]:
     shape = (stored.n_chains, stored.n_draws)
     checked = {name: np.array(values, np.float64) for name, values in traces.items()}
     for name, values in checked.items():
@@ -305,7 +533,7 @@ def _checked_traces(traces: Mapping[str, ArrayLike], stored: StoredDraws) -> dic
     return checked
 
 
-def _checked_names(names: Sequence[Any] | NDArray[Any], n_items: int) -> NDArray[Any]:
+def _check_names(names: Sequence[Any] | NDArray[Any], n_items: int) -> NDArray[Any]:
     array = np.asarray(names)
     if array.shape != (n_items,):
         raise InputError(f"{len(array)} names for {n_items} items: give one name an item")

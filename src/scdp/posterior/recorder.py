@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp._compile import kernel
+from scdp._typing import Arrays, Booleans, Integers, SmallIntegers, Words
 from scdp.errors import InputError
-from scdp.posterior.canonical import as_integers, canonical_labels, dense_ids
-from scdp.posterior.draws import Codes, StoredDraws
-from scdp.posterior.packing import Words, bits_for, pack, words_for
+from scdp.posterior.draws import StoredDraws, count_bits, count_words, pack
+from scdp.posterior.partitions import canonical_labels, check_ids, compact_ids
 
 if TYPE_CHECKING:
     from scdp.posterior.posterior import Posterior
@@ -26,12 +26,12 @@ TABLES = ("starts", "n_codes", "n_hidden_clusters")
 def encode(
     ids: NDArray[Any],
     first: int,
-    hidden: NDArray[np.int64],
-    known: NDArray[np.int64],
-    known_codes: Codes,
-    slots: NDArray[np.int64],
-    numbers: Codes,
-    out: Codes,
+    hidden: Integers,
+    known: Integers,
+    known_codes: SmallIntegers,
+    slots: Integers,
+    numbers: SmallIntegers,
+    out: SmallIntegers,
 ) -> tuple[int, int]:
     """Number the clusters of hidden items: known ones keep their number, new ones follow by appearance.
 
@@ -79,12 +79,12 @@ class _Chain:
         self.slots = np.empty(n_known_clusters, np.int64)
         self.numbers = np.empty(0, np.int32)
 
-    def scratch(self, span: int) -> Codes:
+    def reserve_numbers(self, span: int) -> SmallIntegers:
         if len(self.numbers) < span:
             self.numbers = np.full(span + span // 4, -1, np.int32)
         return self.numbers
 
-    def room(self, n_words: int) -> tuple[int, Words]:
+    def allocate(self, n_words: int) -> tuple[int, Words]:
         """A place for `n_words` words: where it will be once pages are joined, and the words themselves."""
         if not self.pages or self.used + n_words > len(self.pages[-1]):
             self._close_page()
@@ -106,7 +106,7 @@ class _Chain:
         self.put_back(words)
         return words
 
-    def copied(self) -> Words:
+    def copy_words(self) -> Words:
         """All words so far as one new array; unlike `join`, the chain can go on."""
         return np.concatenate([*self.pages[:-1], self.pages[-1][: self.used]]) if self.pages else NO_WORDS
 
@@ -136,10 +136,10 @@ class DrawRecorder:
         *,
         shared: bool = True,
     ) -> None:
-        template = as_integers(labels_template)
+        template = check_ids(labels_template)
         if n_chains < 1 or n_draws < 1:
             raise InputError(f"at least one chain and one draw are needed, not {n_chains} and {n_draws}")
-        self.known, self.shared = _known_codes(template, np.asarray(hidden, np.int64)), shared
+        self.known, self.shared = _number_known(template, np.asarray(hidden, np.int64)), shared
         self.hidden_items = np.flatnonzero(self.known < 0)
         self.known_items = np.flatnonzero(self.known >= 0)
         self.known_codes = self.known[self.known_items]
@@ -153,24 +153,24 @@ class DrawRecorder:
         store = self.chains[chain]
         new, joined = self._encode(store, slots, f"chain {chain}, draw {draw}")
         n_codes = new + (self.n_known_clusters if self.shared else 0)
-        width = bits_for(n_codes)
-        start, words = store.room(words_for(len(store.codes), width))
+        width = count_bits(n_codes)
+        start, words = store.allocate(count_words(len(store.codes), width))
         if width:
             pack(store.codes, width, words)
         store.n_codes[draw] = n_codes
         store.n_hidden_clusters[draw] = new + joined
         store.starts[draw] = start
 
-    def saved(self, chain: int) -> dict[str, NDArray[Any]]:
+    def saved(self, chain: int) -> Arrays:
         """What a chain has recorded so far as plain arrays, for a checkpoint."""
         store = self.chains[chain]
-        kept = _leading_run(store.starts >= 0)
-        return {"words": store.copied(), **{name: getattr(store, name)[:kept] for name in TABLES}}
+        kept = _count_leading(store.starts >= 0)
+        return {"words": store.copy_words(), **{name: getattr(store, name)[:kept] for name in TABLES}}
 
     def restore(self, chain: int, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Be as when `saved` gave these; ValueError if they cannot be draws of this recorder."""
         words, (starts, n_codes, sizes) = arrays["words"], (arrays[name] for name in TABLES)
-        lengths = [words_for(len(self.hidden_items), bits_for(int(n))) for n in n_codes]
+        lengths = [count_words(len(self.hidden_items), count_bits(int(n))) for n in n_codes]
         if words.dtype != np.uint64 or len({len(starts), len(n_codes), len(sizes)}) > 1:
             raise ValueError("draws of another shape")
         if len(starts) > self.n_draws or (starts + lengths > len(words)).any() or (starts < 0).any():
@@ -184,7 +184,7 @@ class DrawRecorder:
         """The posterior of what was recorded; after an interruption, of the draws every chain reached."""
         from scdp.posterior.posterior import Posterior
 
-        kept = min(_leading_run(chain.starts >= 0) for chain in self.chains)
+        kept = min(_count_leading(chain.starts >= 0) for chain in self.chains)
         if kept == 0:
             raise InputError("a chain has no draw yet: run more sweeps before asking for its posterior")
         draws = StoredDraws(
@@ -199,7 +199,7 @@ class DrawRecorder:
         return Posterior(draws, cut, names=names)
 
     def _encode(self, store: _Chain, slots: ArrayLike, place: str) -> tuple[int, int]:
-        ids, first, span = dense_ids(as_integers(slots))
+        ids, first, span = compact_ids(check_ids(slots))
         if len(ids) != len(self.known):
             raise InputError(f"{place}: {len(ids)} cluster ids for {len(self.known)} items")
         new, joined = encode(
@@ -209,7 +209,7 @@ class DrawRecorder:
             self.known_items,
             self.known_codes,
             store.slots,
-            store.scratch(span),
+            store.reserve_numbers(span),
             store.codes,
         )
         if new < 0:
@@ -222,7 +222,7 @@ class DrawRecorder:
 
 
 def store_array(
-    draws: NDArray[Any], labels_template: NDArray[Any], hidden: NDArray[np.int64], shared: bool
+    draws: NDArray[Any], labels_template: NDArray[Any], hidden: Integers, shared: bool
 ) -> StoredDraws:
     """Store an integer array (chain, draw, item) of any cluster ids."""
     recorder = DrawRecorder(draws.shape[0], draws.shape[1], labels_template, hidden, shared=shared)
@@ -232,7 +232,19 @@ def store_array(
     return recorder.finish().stored
 
 
-def _known_codes(template: NDArray[Any], hidden: NDArray[np.int64]) -> Codes:
+def restrict_draws(stored: StoredDraws, items: Integers) -> StoredDraws:
+    """The same draws, seen by the chosen items alone, in their order."""
+    known = stored.known[items]
+    recorder = DrawRecorder(
+        stored.n_chains, stored.n_draws, known, np.flatnonzero(known < 0), shared=stored.shared
+    )
+    for place, labels in stored.label_chunks():
+        for row, draw in enumerate(range(place.start, place.stop)):
+            recorder.record(*divmod(draw, stored.n_draws), labels[row, items])
+    return recorder.finish().stored
+
+
+def _number_known(template: NDArray[Any], hidden: Integers) -> SmallIntegers:
     is_known = np.ones(len(template), bool)
     if len(hidden) and (hidden.min() < 0 or hidden.max() >= len(template)):
         raise InputError(f"hidden items must be indices from 0 to {len(template) - 1}")
@@ -242,5 +254,5 @@ def _known_codes(template: NDArray[Any], hidden: NDArray[np.int64]) -> Codes:
     return known
 
 
-def _leading_run(recorded: NDArray[np.bool_]) -> int:
+def _count_leading(recorded: Booleans) -> int:
     return len(recorded) if recorded.all() else int(np.argmin(recorded))

@@ -8,19 +8,17 @@ random order, then improve by moving items and by dissolving clusters.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scdp._parallel import count_workers, map_in_threads
+from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.canonical import Labels, canonical_labels
-from scdp.posterior.components import Components, components, grouped
-from scdp.posterior.contingency import Loss, Partition, loss_terms
+from scdp.posterior.exact import MOST_ITEMS, solve_components
 from scdp.posterior.moves import Candidate, Overlaps, descend, find_begins
-from scdp.posterior.small_parts import MOST_ITEMS, solve_parts
+from scdp.posterior.partitions import Components, canonical_labels, find_components, group_items
+from scdp.posterior.summaries import Loss, Partition, compute_terms
 
 MAX_ROUNDS = 20
 MAX_SWEEPS = 50
@@ -36,23 +34,23 @@ RandomState = int | np.random.Generator | None
 
 
 def expected_loss(
-    labels: Labels, draws: NDArray[np.int32], loss: Loss = "vi", weights: NDArray[np.int64] | None = None
+    labels: SmallIntegers, draws: SmallIntegers, loss: Loss = "vi", weights: Integers | None = None
 ) -> float:
     """The mean loss of a partition against draws (draw, item): VI in nats, or the share of wrong pairs."""
     n = len(labels) if weights is None else int(weights.sum())
     partition = Partition.of(canonical_labels(labels), weights)
-    return float(partition.distances(draws, loss_terms(loss, n)).mean())
+    return float(partition.distances(draws, compute_terms(loss, n)).mean())
 
 
 def minimise_expected_loss(
-    draws: NDArray[np.int32],
+    draws: SmallIntegers,
     *,
     loss: Loss = "vi",
-    fixed: NDArray[np.int32] | None = None,
-    weights: NDArray[np.int64] | None = None,
+    fixed: SmallIntegers | None = None,
+    weights: Integers | None = None,
     n_starts: int | None = None,
     random_state: RandomState = 0,
-) -> Labels:
+) -> SmallIntegers:
     """Canonical labels of the best partition found.
 
     `draws` are labels (draw, item), not negative. Items with a label in `fixed` (-1 = free) keep that grouping:
@@ -61,15 +59,15 @@ def minimise_expected_loss(
     """
     check_starts(n_starts)
     n_items = draws.shape[1]
-    fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumbered(fixed)
+    fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumber(fixed)
     weights = np.ones(n_items, np.int64) if weights is None else weights
-    parts = components([fixed[None], draws], n_items)
-    small = parts.sizes <= MOST_ITEMS
+    components = find_components([fixed[None], draws], n_items)
+    small = components.sizes <= MOST_ITEMS
     labels = np.empty(n_items, np.int64)
-    n_labels = _solve(parts.chosen(small), draws, fixed, weights, loss, labels)
+    n_labels = _solve(components.select(small), draws, fixed, weights, loss, labels)
     searched = np.empty(n_items, np.int64)
     search_components(
-        parts.chosen(~small),
+        components.select(~small),
         draws,
         searched,
         loss=loss,
@@ -78,37 +76,39 @@ def minimise_expected_loss(
         n_starts=n_starts,
         random_state=random_state,
     )
-    large = parts.chosen(~small).items
+    large = components.select(~small).items
     labels[large] = n_labels + searched[large]
     return canonical_labels(labels)
 
 
 def search_components(
-    parts: Components,
-    draws: NDArray[np.int32],
-    labels: NDArray[np.int64],
+    components: Components,
+    draws: SmallIntegers,
+    labels: Integers,
     *,
     loss: Loss,
-    fixed: NDArray[np.int32],
-    weights: NDArray[np.int64],
+    fixed: SmallIntegers,
+    weights: Integers,
     n_starts: int | None,
     random_state: RandomState,
     price: float = 1.0,
-    start: Labels | None = None,
+    start: SmallIntegers | None = None,
 ) -> None:
     """Write to `labels` (item) the best clusters found of each component's items, numbered by their first item.
 
     `start` is a partition of all items to begin with besides; for the rest see `search_partition`.
     """
-    batches = _batches(parts)
-    starts = _usual_starts(len(draws) * sum(map(len, batches))) if n_starts is None else n_starts
+    batches = _split_into_batches(components)
+    starts = _count_starts(len(draws) * sum(map(len, batches))) if n_starts is None else n_starts
     # One batch takes what is given, so that a search of few items is what it would be alone.
-    several = len(batches) > 1
-    states = np.random.default_rng(random_state).spawn(len(batches)) if several else [random_state]
+    states: Sequence[RandomState] = [random_state] * len(batches)
+    if len(batches) > 1:
+        states = np.random.default_rng(random_state).spawn(len(batches))
 
-    def search(batch: NDArray[np.int64], state: RandomState) -> Labels:
-        return search_partition(
-            _columns(draws, batch),
+    def search(batch_and_state: tuple[Integers, RandomState]) -> tuple[Integers, SmallIntegers]:
+        batch, state = batch_and_state
+        found = search_partition(
+            _take_canonical(draws, batch),
             loss=loss,
             fixed=fixed[batch],
             weights=weights[batch],
@@ -117,41 +117,42 @@ def search_components(
             price=price,
             given=[] if start is None else [canonical_labels(start[batch])],
         )
+        return batch, found
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for batch, found in zip(batches, pool.map(search, batches, states), strict=True):
-            items, bounds = grouped(found)
-            labels[batch] = batch[items[bounds[:-1]]][found]
+    searches = zip(batches, states, strict=True)
+    for batch, found in map_in_threads(search, searches, count_workers(-1)):
+        items, bounds = group_items(found)
+        labels[batch] = batch[items[bounds[:-1]]][found]
 
 
-def _batches(parts: Components) -> list[NDArray[np.int64]]:
+def _split_into_batches(components: Components) -> list[Integers]:
     """The items of whole components, about as many at a time as are searched best; components are independent."""
-    if not len(parts.items):
+    if not len(components.items):
         return []
-    number = parts.bounds[:-1] // ITEMS_AT_ONCE
-    edges = parts.bounds[:-1][np.append(True, np.diff(number) > 0)]
-    return [np.sort(items) for items in np.split(parts.items, edges[1:])]
+    number = components.bounds[:-1] // ITEMS_AT_ONCE
+    edges = components.bounds[:-1][np.append(True, np.diff(number) > 0)]
+    return [np.sort(items) for items in np.split(components.items, edges[1:])]
 
 
-def _usual_starts(n_labels: int) -> int:
+def _count_starts(n_labels: int) -> int:
     return int(np.clip(WORK_FOR_STARTS // max(1, n_labels), 4, 64))
 
 
 def _solve(
-    parts: Components,
-    draws: NDArray[np.int32],
-    fixed: Labels,
-    weights: NDArray[np.int64],
+    components: Components,
+    draws: SmallIntegers,
+    fixed: SmallIntegers,
+    weights: Integers,
     loss: Loss,
-    labels: NDArray[np.int64],
+    labels: Integers,
 ) -> int:
     n = int(weights.sum())
     # Unscaled, differences are of order one for any n, so rounding is told from gain by one threshold.
-    terms = loss_terms(loss, n) * (n if loss == "vi" else n * (n - 1) / 2)
-    return solve_parts(draws, parts.items, parts.bounds, weights, fixed, terms, labels)
+    terms = compute_terms(loss, n) * (n if loss == "vi" else n * (n - 1) / 2)
+    return solve_components(draws, components.items, components.bounds, weights, fixed, terms, labels)
 
 
-def _columns(draws: NDArray[np.int32], items: NDArray[np.int64]) -> NDArray[np.int32]:
+def _take_canonical(draws: SmallIntegers, items: Integers) -> SmallIntegers:
     """Canonical labels of some items, in as many of the draws as the search has memory for."""
     n_rows = min(len(draws), max(1, MOST_SEARCHED // len(items)))
     rows = np.linspace(0, len(draws) - 1, n_rows).round().astype(np.int64)
@@ -162,28 +163,28 @@ def _columns(draws: NDArray[np.int32], items: NDArray[np.int64]) -> NDArray[np.i
 
 
 def search_partition(
-    draws: NDArray[np.int32],
+    draws: SmallIntegers,
     *,
     loss: Loss = "vi",
-    fixed: NDArray[np.int32] | None = None,
-    weights: NDArray[np.int64] | None = None,
+    fixed: SmallIntegers | None = None,
+    weights: Integers | None = None,
     n_starts: int | None = None,
     random_state: RandomState = 0,
     price: float = 1.0,
-    given: Sequence[Labels] = (),
-) -> Labels:
+    given: Sequence[SmallIntegers] = (),
+) -> SmallIntegers:
     """As `minimise_expected_loss`, by search from `n_starts` starts (4; up to 64 for small problems).
 
     Here `draws` must be canonical labels. `price` is that of a cluster (see `moves`); `given` are further
     starts, canonical labels that respect the fixed items; without one, `n_starts` must be at least one.
     """
     if n_starts is None:
-        n_starts = _usual_starts(draws.size)
+        n_starts = _count_starts(draws.size)
     search = _Search(draws, loss, fixed, weights, price)
     if len(search.free) == 0:
         return canonical_labels(search.fixed)
     rng = np.random.default_rng(random_state)
-    starts = search.promising_starts((n_starts + 1) // 2, 2 * n_starts) if n_starts else []
+    starts = search.choose_starts((n_starts + 1) // 2, 2 * n_starts) if n_starts else []
     starts += [search.fixed] * (n_starts - len(starts))
     found = {labels.tobytes(): labels for labels in (search.move_items(start, rng) for start in starts)}
     finalists = sorted(found.values(), key=search.expected_loss)[: -(-n_starts // STARTS_A_FINALIST)]
@@ -202,71 +203,71 @@ class _Search:
 
     def __init__(
         self,
-        draws: NDArray[np.int32],
+        draws: SmallIntegers,
         loss: Loss,
-        fixed: NDArray[np.int32] | None,
-        weights: NDArray[np.int64] | None,
+        fixed: SmallIntegers | None,
+        weights: Integers | None,
         price: float,
     ) -> None:
         n_items = draws.shape[1]
         self.draws, self.price = draws, price
         self.weights = np.ones(n_items, np.int64) if weights is None else weights
-        self.fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumbered(fixed)
+        self.fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumber(fixed)
         self.free = np.flatnonzero(self.fixed < 0)
         n = int(self.weights.sum())
-        self.terms = loss_terms(loss, n)
+        self.terms = compute_terms(loss, n)
         # Unscaled, a single move is of order one for any n, so rounding is told from gain by one threshold.
         self.gains = np.diff(self.terms, append=0.0) * (n if loss == "vi" else n * (n - 1) / 2)
-        self.overlaps = _overlaps(draws)
-        self.candidate = _empty_candidate(n_items)
+        self.overlaps = _prepare_overlaps(draws)
+        self.candidate = _make_candidate(n_items)
 
-    def expected_loss(self, labels: Labels) -> float:
+    def expected_loss(self, labels: SmallIntegers) -> float:
         own, others, overlaps = Partition.of(labels, self.weights).measure(self.draws, self.terms)
         return float((self.price * own - 2.0 * overlaps + others).mean())
 
-    def promising_starts(self, n_best: int, n_tried: int) -> list[Labels]:
+    def choose_starts(self, n_best: int, n_tried: int) -> list[SmallIntegers]:
         """The best of some evenly spaced draws, made to respect the fixed items, and of a single cluster."""
         rows = np.unique(np.linspace(0, len(self.draws) - 1, n_tried).round().astype(np.int64))
-        starts = [self._apart(np.zeros_like(self.draws[0]))]
+        starts = [self._separate(np.zeros_like(self.draws[0]))]
         for draw in self.draws[rows]:
-            starts += [self._joined(draw), self._apart(draw)]
+            starts += [self._join(draw), self._separate(draw)]
         distinct = {start.tobytes(): start for start in starts}
         ranked = sorted(distinct.values(), key=lambda start: self.expected_loss(canonical_labels(start)))
         return ranked[:n_best]
 
-    def move_items(self, start: Labels, rng: np.random.Generator) -> Labels:
+    def move_items(self, start: SmallIntegers, rng: np.random.Generator) -> SmallIntegers:
         """Where single moves lead from a start."""
         return self._descend(start, rng.permutation(self.free), 0)
 
-    def rebuild(self, labels: Labels, rng: np.random.Generator) -> Labels:
+    def rebuild(self, labels: SmallIntegers, rng: np.random.Generator) -> SmallIntegers:
         """Where dissolving clusters as well leads."""
         return self._descend(labels, rng.permutation(self.free), MAX_ROUNDS)
 
-    def _descend(self, start: Labels, order: NDArray[np.int64], rounds: int) -> Labels:
+    def _descend(self, start: SmallIntegers, order: Integers, rounds: int) -> SmallIntegers:
         candidate, overlaps = self.candidate, self.overlaps
         descend(order, self.weights, start, self.price, self.gains, rounds, MAX_SWEEPS, overlaps, candidate)
         return canonical_labels(candidate.labels)
 
-    def _apart(self, draw: NDArray[np.int32]) -> Labels:
+    def _separate(self, draw: SmallIntegers) -> SmallIntegers:
         """The draw's clusters of free items, kept away from the fixed ones."""
         return np.where(self.fixed < 0, draw + self.fixed.max() + 1, self.fixed).astype(np.int32)
 
-    def _joined(self, draw: NDArray[np.int32]) -> Labels:
+    def _join(self, draw: SmallIntegers) -> SmallIntegers:
         """The same, except that a free item joins the fixed items it is with in the draw."""
         is_fixed = self.fixed >= 0
         home = np.full(int(draw.max()) + 1, -1, np.int32)
         home[draw[is_fixed]] = self.fixed[is_fixed]
-        return np.where(is_fixed | (home[draw] < 0), self._apart(draw), home[draw]).astype(np.int32)
+        return np.where(is_fixed | (home[draw] < 0), self._separate(draw), home[draw]).astype(np.int32)
 
 
-def _overlaps(draws: NDArray[np.int32]) -> Overlaps:
+def _prepare_overlaps(draws: SmallIntegers) -> Overlaps:
     n_draws, n_items = draws.shape
     begins = np.empty((n_items, n_draws), np.int32)
     find_begins(draws, np.zeros(n_items + 2, np.int32), begins)
     return Overlaps(begins, np.zeros((n_draws, n_items, 3), np.int32))
 
 
-def _empty_candidate(n_items: int) -> Candidate:
+def _make_candidate(n_items: int) -> Candidate:
     n_labels = 2 * n_items + 2
     return Candidate(
         labels=np.empty(n_items, np.int32),
@@ -277,7 +278,7 @@ def _empty_candidate(n_items: int) -> Candidate:
     )
 
 
-def _renumbered(fixed: NDArray[np.int32]) -> Labels:
+def _renumber(fixed: SmallIntegers) -> SmallIntegers:
     labels = np.full(len(fixed), -1, np.int32)
     labels[fixed >= 0] = canonical_labels(fixed[fixed >= 0])
     return labels

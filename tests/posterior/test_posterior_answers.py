@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from posterior.test_posterior_estimate import PARTITIONS, random_posterior, respects
-from scdp.posterior import Posterior, canonical_labels, links
-from scdp.posterior.average_link import apply_merges, build_graph, merge_by_average
+from scdp.posterior import Posterior, canonical_labels, estimate, pairs
+from scdp.posterior.pairs import apply_merges, build_graph, merge_by_average
 
 
 def count_links(candidates, draws, decided=None):
@@ -43,10 +43,10 @@ def draws_of_components(rng, sizes, n_draws):
 def way(request, monkeypatch):
     """The three ways to solve a component; only the first is used for components this small."""
     if request.param != "exact":
-        monkeypatch.setattr(links, "MOST_ITEMS", 1)
+        monkeypatch.setattr(estimate, "MOST_ITEMS", 1)
     if request.param == "searched without counting pairs":
-        monkeypatch.setattr(links, "ALWAYS_COUNTED", 0)
-        monkeypatch.setattr(links, "MOST_PAIRS", 0)
+        monkeypatch.setattr(pairs, "ALWAYS_COUNTED", 0)
+        monkeypatch.setattr(pairs, "MOST_PAIRS", 0)
     return request.param
 
 
@@ -83,7 +83,7 @@ def test_a_floor_over_many_components_is_nearly_used_up():
     before = np.inf
     for floor in [0.8, 0.9, 0.95, 1.0]:
         labels = canonical_labels(everything.point_estimate(f"precision={floor}"))
-        problem = links.LinkProblem.of(draws, np.ones(len(labels), np.int64), np.zeros(len(labels), bool))
+        problem = estimate.LinkProblem.of(draws, np.ones(len(labels), np.int64), np.zeros(len(labels), bool))
         weighed = problem.weigh(labels[problem.items])
         assert floor <= weighed.right / weighed.links <= floor + 0.001
         assert weighed.right < before

@@ -8,7 +8,7 @@ import pytest
 from scdp import metrics
 from scdp.errors import InputError
 from scdp.posterior import Posterior
-from scdp.posterior.expectations import measure_metrics
+from scdp.posterior.summaries import measure_metrics
 
 BY_NAME = {
     "precision": metrics.precision,

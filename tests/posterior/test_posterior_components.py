@@ -9,19 +9,21 @@ from scipy.sparse.csgraph import connected_components
 
 from scdp.posterior import Posterior, canonical_labels
 from scdp.posterior import search as search_module
-from scdp.posterior.components import components, grouped
+from scdp.posterior.exact import MOST_ITEMS, solve_components
 from scdp.posterior.pairs import find_pairs_between, split_into_blocks
+from scdp.posterior.partitions import find_components, group_items
 from scdp.posterior.search import expected_loss, minimise_expected_loss, search_partition
-from scdp.posterior.small_parts import MOST_ITEMS, solve_parts
 
 LOSSES = ["vi", "binder"]
 
 
-def draws_of_parts(rng, sizes, n_draws, noise=0.4):
-    """Draws (draw, item) in which only items of one part are ever together; items are shuffled."""
-    part = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    apart = np.where(rng.random((n_draws, len(part))) < noise, rng.integers(1, 4, (n_draws, len(part))), 0)
-    return np.array([canonical_labels(row) for row in part * 4 + apart])
+def draws_of_components(rng, sizes, n_draws, noise=0.4):
+    """Draws (draw, item) in which only items of one component are ever together; items are shuffled."""
+    component = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    apart = np.where(
+        rng.random((n_draws, len(component))) < noise, rng.integers(1, 4, (n_draws, len(component))), 0
+    )
+    return np.array([canonical_labels(row) for row in component * 4 + apart])
 
 
 def all_partitions(n):
@@ -38,28 +40,28 @@ def test_components_are_those_of_the_graph_of_items_together():
         draws = rng.integers(-1, rng.integers(1, 3 * n), (int(rng.integers(1, 5)), n)).astype(np.int32)
         linked = ((draws[:, :, None] == draws[:, None, :]) & (draws >= 0)[:, :, None]).any(axis=0)
         wanted = canonical_labels(connected_components(csr_array(linked))[1])
-        found = components([draws[:1], draws[1:]], n)
+        found = find_components([draws[:1], draws[1:]], n)
         labels = np.empty(n, np.int64)
         labels[found.items] = np.repeat(np.arange(len(found.sizes)), found.sizes)
         assert np.array_equal(labels, wanted)
-        some = found.chosen(found.sizes > 1)
+        some = found.select(found.sizes > 1)
         assert some.items.tolist() == [i for i in found.items if (wanted == wanted[i]).sum() > 1]
         assert some.sizes.tolist() == [size for size in found.sizes if size > 1]
 
 
 def test_items_are_grouped_as_by_a_stable_sort():
     labels = canonical_labels(np.random.default_rng(2).integers(0, 9, 50))
-    items, bounds = grouped(labels)
+    items, bounds = group_items(labels)
     assert np.array_equal(items, np.argsort(labels, kind="stable"))
     assert np.array_equal(np.diff(bounds), np.bincount(labels))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
-def test_no_partition_beats_the_solution_of_a_small_part(loss, n):
+def test_no_partition_beats_the_solution_of_a_small_component(loss, n):
     rng = np.random.default_rng(n)
     for _ in range(20):
-        draws = draws_of_parts(rng, [n], int(rng.integers(1, 30)), noise=rng.random())
+        draws = draws_of_components(rng, [n], int(rng.integers(1, 30)), noise=rng.random())
         found = minimise_expected_loss(draws, loss=loss)
         least = min(expected_loss(labels, draws, loss) for labels in all_partitions(n))
         assert expected_loss(found, draws, loss) == pytest.approx(least, abs=1e-9)
@@ -71,7 +73,7 @@ def test_no_estimate_is_worse_than_that_of_the_search_of_all_items_at_once(loss)
     better = 0
     for _ in range(12):
         sizes = rng.choice([1, 1, 2, 3, 4, 6, 9, MOST_ITEMS, 14], 40)
-        draws = draws_of_parts(rng, sizes, int(rng.integers(3, 40)))
+        draws = draws_of_components(rng, sizes, int(rng.integers(3, 40)))
         new = expected_loss(minimise_expected_loss(draws, loss=loss), draws, loss)
         old = expected_loss(search_partition(draws, loss=loss), draws, loss)
         assert new <= old + 1e-10
@@ -80,10 +82,10 @@ def test_no_estimate_is_worse_than_that_of_the_search_of_all_items_at_once(loss)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_fixed_and_heavy_items_in_small_parts_are_obeyed(loss):
+def test_fixed_and_heavy_items_in_small_components_are_obeyed(loss):
     rng = np.random.default_rng(5)
     for _ in range(40):
-        draws = draws_of_parts(rng, rng.choice([1, 2, 4], 3), int(rng.integers(1, 12)))
+        draws = draws_of_components(rng, rng.choice([1, 2, 4], 3), int(rng.integers(1, 12)))
         n = draws.shape[1]
         fixed = np.where(rng.random(n) < 0.5, rng.integers(0, 3, n), -1).astype(np.int32)
         weights = np.where(fixed >= 0, rng.integers(1, 5, n), 1)
@@ -101,13 +103,13 @@ def test_fixed_and_heavy_items_in_small_parts_are_obeyed(loss):
             assert expected_loss(found, draws, loss, weights) == pytest.approx(least, abs=1e-9)
 
 
-def test_the_kernel_numbers_clusters_across_parts():
+def test_the_kernel_numbers_clusters_across_components():
     draws = np.array([[0, 0, 1, 2], [0, 0, 1, 1], [0, 0, 1, 1]], np.int32)
     labels = np.full(4, -1)
     items, bounds = np.arange(4), np.array([0, 2, 4])
     pairs_wrong = np.arange(5) * (np.arange(5) - 1) / 2
     free = np.full(4, -1, np.int32)
-    assert solve_parts(draws, items, bounds, np.ones(4, np.int64), free, pairs_wrong, labels) == 2
+    assert solve_components(draws, items, bounds, np.ones(4, np.int64), free, pairs_wrong, labels) == 2
     assert labels.tolist() == [0, 0, 1, 1]
 
 
@@ -119,13 +121,13 @@ def test_equals_are_decided_for_the_finer_partition_whatever_the_order_of_draws(
 
 def test_labels_of_draws_need_not_be_canonical():
     rng = np.random.default_rng(6)
-    draws = draws_of_parts(rng, [2, 5, 14], 20)
+    draws = draws_of_components(rng, [2, 5, 14], 20)
     names = np.array([rng.permutation(50) for _ in draws], np.int32)
     renamed = np.take_along_axis(names, draws, axis=1)
     assert np.array_equal(minimise_expected_loss(renamed), minimise_expected_loss(draws))
 
 
-def test_large_parts_are_searched_in_as_many_draws_as_there_is_memory_for(monkeypatch):
+def test_large_components_are_searched_in_as_many_draws_as_there_is_memory_for(monkeypatch):
     draws = np.array([[0] * 20, [0] * 10 + [1] * 10, [0] * 10 + [1] * 10], np.int32)
     assert minimise_expected_loss(draws).max() == 1
     monkeypatch.setattr(search_module, "MOST_SEARCHED", 20)
@@ -150,7 +152,7 @@ def test_estimates_with_known_clusters_do_not_depend_on_how_they_are_stored():
 def test_pairs_sometimes_together_are_those_of_the_matrix(monkeypatch, at_once):
     monkeypatch.setattr("scdp.posterior.pairs.ITEMS_AT_ONCE", at_once)
     rng = np.random.default_rng(8)
-    draws = draws_of_parts(rng, rng.choice([1, 2, 3, 5, 9], 25), 30)
+    draws = draws_of_components(rng, rng.choice([1, 2, 3, 5, 9], 25), 30)
     post = Posterior(draws[None])
     matrix = post.co_clustering_matrix()
     left, right = np.nonzero(np.triu((matrix >= 0.2) & (matrix <= 0.9), k=1))

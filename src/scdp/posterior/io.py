@@ -1,7 +1,11 @@
-"""The file of a Posterior: one .npz of plain arrays, written whole or not at all and read without pickle."""
+"""Ways in and out: a Posterior enters; its file, plain arrays or an arviz object leave, and a file comes back.
+
+The file is one .npz of plain arrays, written whole or not at all and read without pickle.
+"""
 
 from __future__ import annotations
 
+import inspect
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.errors import InputError
+from scdp.errors import InputError, MissingExtraError
 from scdp.io.atomic import Staged
 from scdp.io.untrusted import read_arrays
 from scdp.posterior.draws import StoredDraws
@@ -27,7 +31,7 @@ def save(posterior: Posterior, path: str | PathLike[str]) -> None:
 
     def write(part: Path) -> None:
         with part.open("wb") as file:
-            np.savez(file, **_arrays(posterior))
+            np.savez(file, **_collect_arrays(posterior))
 
     with Staged() as staged:
         staged.write(Path(path), write)
@@ -43,7 +47,7 @@ def load(path: str | PathLike[str]) -> Posterior:
         arrays = read_arrays(Path(path))
         version = int(arrays["version"])
         if version == VERSION:
-            stored = _stored(arrays)
+            stored = _read_draws(arrays)
     except (ValueError, KeyError, AttributeError, TypeError, IndexError, OverflowError, MemoryError):
         raise InputError(f"{path}: not a posterior saved by scdp, or a damaged one; sample again") from None
     if version != VERSION:
@@ -52,7 +56,7 @@ def load(path: str | PathLike[str]) -> Posterior:
     return Posterior(stored, traces, names=arrays.get("names"))
 
 
-def _arrays(posterior: Posterior) -> dict[str, Any]:
+def _collect_arrays(posterior: Posterior) -> dict[str, Any]:
     stored = posterior.stored
     arrays: dict[str, Any] = {
         "version": np.int64(VERSION),
@@ -72,7 +76,7 @@ def _arrays(posterior: Posterior) -> dict[str, Any]:
     return arrays
 
 
-def _stored(arrays: dict[str, NDArray[Any]]) -> StoredDraws:
+def _read_draws(arrays: dict[str, NDArray[Any]]) -> StoredDraws:
     starts = arrays["starts"].astype(np.int64)
     stored = StoredDraws(
         known=arrays["known"].astype(np.int32),
@@ -84,3 +88,33 @@ def _stored(arrays: dict[str, NDArray[Any]]) -> StoredDraws:
     )
     stored.check()
     return stored
+
+
+def to_dict(posterior: Posterior) -> dict[str, Any]:
+    """Groups "posterior" and "sample_stats" of arrays (chain, draw, ...), with "coords" and "dims"."""
+    traces = dict(posterior.traces)
+    log_joint = traces.pop("log_joint", None)
+    # The number of clusters is read from the draws, so it cannot contradict them.
+    variables = {**traces, "n_clusters": posterior.n_clusters, "labels": posterior.draws}
+    names = np.arange(posterior.n_items) if posterior.names is None else posterior.names
+    return {
+        "posterior": variables,
+        "sample_stats": {} if log_joint is None else {"lp": log_joint},
+        "coords": {"item": names},
+        "dims": {"labels": ["item"]},
+    }
+
+
+def to_arviz(posterior: Posterior) -> Any:
+    """What `arviz.from_dict` makes of the draws."""
+    try:
+        import arviz
+    except ImportError:
+        raise MissingExtraError("arviz", "arviz", "Exporting a posterior to arviz") from None
+    parts = to_dict(posterior)
+    groups = {name: parts[name] for name in ("posterior", "sample_stats") if parts[name]}
+    layout = {"coords": parts["coords"], "dims": parts["dims"]}
+    # Before version 1.0 groups were separate arguments; since then they come in one mapping.
+    if "posterior" in inspect.signature(arviz.from_dict).parameters:
+        return arviz.from_dict(**groups, **layout)
+    return arviz.from_dict(groups, **layout)

@@ -1,20 +1,21 @@
-"""Small components of a posterior: draws enter, the partition of least expected loss leaves, exactly.
+"""Small components, exactly: draws or pair counts enter, the best partition of each component leaves.
 
-With f as in `contingency`, w(S) the weight of a set S of items, and D draws, a partition costs the sum over its
-clusters S of  f(w(S)) - (2 / D) sum_d sum_b f(w(S & b))  over the clusters b of draw d; what is left of the loss is
-the same for all. So the best partition of a set is its best cluster with the set's first item, and the best
-partition of the remainder.
+The best partition of a set is its best cluster with the set's first item, and the best partition of the remainder;
+so it is enough to know what every subset costs as a cluster.
+
+With f as in `summaries`, w(S) the weight of a set S of items, and D draws, a subset costs in a loss
+f(w(S)) - (2 / D) sum_d sum_b f(w(S & b))  over the clusters b of draw d; what is left of the loss is the same for all
+partitions. Where links have a price, a subset costs the price of its pairs less twice their probabilities.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from scdp._compile import kernel
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 
 # The work grows as 3 to the power of the items: 10 take some 20,000 steps.
 MOST_ITEMS = 10
@@ -26,14 +27,14 @@ TIE = 1e-11
 
 
 @kernel
-def solve_parts(
-    draws: NDArray[np.int32],
-    items: Counts,
-    bounds: Counts,
-    weights: Counts,
-    fixed: NDArray[np.int32],
+def solve_components(
+    draws: SmallIntegers,
+    items: Integers,
+    bounds: Integers,
+    weights: Integers,
+    fixed: SmallIntegers,
     terms: Floats,
-    labels: Counts,
+    labels: Integers,
 ) -> int:
     """Write the best clusters of each component's items to `labels`, numbered from 0; return how many there are.
 
@@ -44,8 +45,8 @@ def solve_parts(
     sums, choices = np.zeros(N_SUBSETS, np.int64), np.zeros(N_SUBSETS, np.int64)
     costs, least = np.zeros(N_SUBSETS), np.zeros(N_SUBSETS)
     n_clusters = 0
-    for part in range(len(bounds) - 1):
-        members = items[bounds[part] : bounds[part + 1]]
+    for component in range(len(bounds) - 1):
+        members = items[bounds[component] : bounds[component + 1]]
         everything = (1 << len(members)) - 1
         n_kinds = 1 if len(members) == 1 else count_kinds(draws, members, kinds, counts)
         # Items of one component that all draws group alike are together in all of them.
@@ -66,7 +67,7 @@ def solve_parts(
 
 
 @kernel
-def count_kinds(draws: NDArray[np.int32], members: Counts, kinds: Counts, counts: Counts) -> int:
+def count_kinds(draws: SmallIntegers, members: Integers, kinds: Integers, counts: Integers) -> int:
     """The distinct partitions that draws make of some items, each as one number, and how often each occurs."""
     n_kinds = 0
     for draw in range(draws.shape[0]):
@@ -90,7 +91,7 @@ def count_kinds(draws: NDArray[np.int32], members: Counts, kinds: Counts, counts
 
 
 @kernel
-def add_weights(members: Counts, weights: Counts, sums: Counts) -> None:
+def add_weights(members: Integers, weights: Integers, sums: Integers) -> None:
     """The weight of every subset; bit p of a subset's number is member p."""
     for place in range(len(members)):
         bit = 1 << place
@@ -100,7 +101,7 @@ def add_weights(members: Counts, weights: Counts, sums: Counts) -> None:
 
 @kernel
 def cost_subsets(
-    kinds: Counts, counts: Counts, n_members: int, sums: Counts, terms: Floats, costs: Floats
+    kinds: Integers, counts: Integers, n_members: int, sums: Integers, terms: Floats, costs: Floats
 ) -> None:
     """What every subset costs as a cluster."""
     n_subsets = 1 << n_members
@@ -123,7 +124,7 @@ def cost_subsets(
 
 
 @kernel
-def forbid(members: Counts, fixed: NDArray[np.int32], costs: Floats) -> None:
+def forbid(members: Integers, fixed: SmallIntegers, costs: Floats) -> None:
     """No price is enough for a subset that divides items of one fixed label or joins those of two."""
     for place in range(len(members)):
         own = fixed[members[place]]
@@ -141,7 +142,7 @@ def forbid(members: Counts, fixed: NDArray[np.int32], costs: Floats) -> None:
 
 
 @kernel
-def choose_clusters(n_members: int, costs: Floats, least: Floats, choices: Counts) -> None:
+def choose_clusters(n_members: int, costs: Floats, least: Floats, choices: Integers) -> None:
     """For every subset that can be left, the cluster of its first member in its best partition."""
     everything = (1 << n_members) - 1
     least[0] = 0.0
@@ -161,3 +162,79 @@ def choose_clusters(n_members: int, costs: Floats, least: Floats, choices: Count
                 break
             # The next larger subset of the rest: equals are decided for the smaller cluster.
             with_first = with_first - rest & rest
+
+
+@kernel
+def solve_linked(
+    items: Integers,
+    bounds: Integers,
+    graph: Any,
+    weights: Integers,
+    anchored: Booleans,
+    price: float,
+    labels: Integers,
+) -> None:
+    """Write for each item of each component the first item of its cluster in the best partition.
+
+    Components have at most MOST_ITEMS items. `price` is that of a link times the number of draws.
+    """
+    places = np.full(len(weights), -1, np.int64)
+    values = np.empty((MOST_ITEMS, MOST_ITEMS))
+    costs, least = np.zeros(N_SUBSETS), np.zeros(N_SUBSETS)
+    choices = np.zeros(N_SUBSETS, np.int64)
+    for component in range(len(bounds) - 1):
+        members = items[bounds[component] : bounds[component + 1]]
+        one_cluster = value_pairs(members, graph, weights, price, places, values)
+        everything = (1 << len(members)) - 1
+        choices[everything] = everything
+        if not one_cluster or anchored[members].sum() > 1:
+            cost_clusters(members, anchored, values, costs)
+            choose_clusters(len(members), costs, least, choices)
+        left = everything
+        while left:
+            first = -1
+            for place in range(len(members)):
+                if choices[left] >> place & 1:
+                    if first < 0:
+                        first = members[place]
+                    labels[members[place]] = first
+            left ^= choices[left]
+
+
+@kernel
+def value_pairs(
+    members: Integers, graph: Any, weights: Integers, price: float, places: Integers, values: Floats
+) -> bool:
+    """What linking each pair of members is worth; whether every pair is worth something. `places` holds -1."""
+    for place in range(len(members)):
+        places[members[place]] = place
+        for other in range(len(members)):
+            values[place, other] = -price * weights[members[place]] * weights[members[other]]
+    for place in range(len(members)):
+        item = members[place]
+        for entry in range(graph.starts[item], graph.starts[item + 1]):
+            other = places[graph.targets[entry]]
+            if other >= 0:
+                values[place, other] += 2.0 * graph.totals[entry]
+    all_positive = True
+    for place in range(len(members)):
+        places[members[place]] = -1
+        for other in range(place):
+            all_positive &= values[place, other] > 0.0
+    return all_positive
+
+
+@kernel
+def cost_clusters(members: Integers, anchored: Booleans, values: Floats, costs: Floats) -> None:
+    """What every subset costs as a cluster: less its value, and without limit where it joins two anchored items."""
+    costs[0] = 0.0
+    for place in range(len(members)):
+        bit = 1 << place
+        for subset in range(bit):
+            cost = costs[subset]
+            for other in range(place):
+                if subset >> other & 1:
+                    if anchored[members[place]] and anchored[members[other]]:
+                        cost = np.inf
+                    cost -= values[place, other]
+            costs[subset | bit] = cost

@@ -1,0 +1,150 @@
+"""Partitions: any ids of clusters enter; canonical labels, items by cluster, and components leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scdp._compile import kernel
+from scdp._typing import Booleans, Integers, SmallIntegers
+from scdp.errors import InputError
+
+
+@kernel
+def number_by_appearance(ids: NDArray[Any], first: int, numbers: SmallIntegers, out: SmallIntegers) -> int:
+    """Write canonical labels of `ids` to `out` and return how many clusters there are.
+
+    `numbers` is scratch indexed by id - first: it must hold -1 on entry and holds -1 again on return.
+    """
+    count = 0
+    for item in range(len(ids)):
+        slot = ids[item] - first
+        if numbers[slot] < 0:
+            numbers[slot] = count
+            count += 1
+        out[item] = numbers[slot]
+    for item in range(len(ids)):
+        numbers[ids[item] - first] = -1
+    return count
+
+
+def canonical_labels(ids: ArrayLike) -> SmallIntegers:
+    """The partition given by any integer ids, with clusters numbered in order of first appearance."""
+    dense, first, span = compact_ids(check_ids(ids))
+    out = np.empty(len(dense), np.int32)
+    number_by_appearance(dense, first, np.full(span, -1, np.int32), out)
+    return out
+
+
+def check_ids(ids: ArrayLike) -> NDArray[Any]:
+    """A contiguous vector of cluster ids, refused unless its numbers are whole."""
+    array = np.asarray(ids)
+    if array.ndim != 1:
+        raise InputError(f"cluster labels must be one list of integers, not an array of shape {array.shape}")
+    if array.dtype.kind not in "iub" and len(array):
+        raise InputError(f"cluster labels must be integers, not {array.dtype}: number the clusters first")
+    # Labels of 32 bits are taken as they are: a copy of each draw of a million items would be for nothing.
+    return np.ascontiguousarray(array, dtype=np.int32 if array.dtype == np.int32 else np.int64)
+
+
+def compact_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
+    """Ids, the smallest of them and their span; renumbered when the span is too wide for a scratch table."""
+    if len(ids) == 0:
+        return ids, 0, 0
+    first, last = int(ids.min()), int(ids.max())
+    if last - first >= 4 * len(ids) + 1024:
+        _, ids = np.unique(ids, return_inverse=True)
+        ids, first, last = ids.astype(np.int64), 0, int(ids.max())
+    return ids, first, last - first + 1
+
+
+class Components(NamedTuple):
+    """Items ordered by component, each item's in ascending order, and where each component begins."""
+
+    items: Integers
+    bounds: Integers
+
+    @property
+    def sizes(self) -> Integers:
+        return np.diff(self.bounds)
+
+    def select(self, which: Booleans) -> Components:
+        """Some of the components, in the same order."""
+        items = self.items[np.repeat(which, self.sizes)]
+        return Components(items, np.concatenate([[0], np.cumsum(self.sizes[which])]))
+
+
+def find_components(chunks: Iterable[SmallIntegers], n_items: int) -> Components:
+    """Components of items (from 0) that any row of any chunk (draw, item) of labels puts together.
+
+    A negative label is no label: its item is with no other.
+    """
+    parents = np.arange(n_items, dtype=np.int32)
+    for draws in chunks:
+        connect(draws, np.full(int(draws.max(initial=-1)) + 1, -1, np.int64), parents)
+    lead_to_roots(parents)
+    return Components(*group_items(canonical_labels(parents)))
+
+
+def group_items(labels: SmallIntegers) -> tuple[Integers, Integers]:
+    """Items ordered by their canonical label, and where the items of each label begin."""
+    bounds = np.zeros(int(labels.max(initial=-1)) + 2, np.int64)
+    items = np.empty(len(labels), np.int64)
+    sort_by_label(labels, bounds, items)
+    return items, bounds
+
+
+@kernel
+def find_root(parents: SmallIntegers, item: int) -> int:
+    """The smallest item of the tree, with every step of the way there halved for the next time."""
+    while parents[item] != item:
+        parents[item] = parents[parents[item]]
+        item = parents[item]
+    return item
+
+
+@kernel
+def connect(draws: SmallIntegers, heads: Integers, parents: SmallIntegers) -> None:
+    """Join the trees of items that a draw puts together; `heads` (by label) holds -1 on entry.
+
+    A label's first item in a draw is kept as draw x items + item, so that nothing is to be cleared between draws.
+    """
+    n_items = draws.shape[1]
+    for draw in range(draws.shape[0]):
+        base = draw * n_items
+        for item in range(n_items):
+            label = draws[draw, item]
+            if label < 0:
+                continue
+            if heads[label] < base:
+                heads[label] = base + item
+                continue
+            head = heads[label] - base
+            if parents[head] != parents[item]:
+                first, second = find_root(parents, head), find_root(parents, item)
+                parents[max(first, second)] = min(first, second)
+
+
+@kernel
+def lead_to_roots(parents: SmallIntegers) -> None:
+    """Make every item point at its root; roots are smaller than what hangs on them, so one pass is enough."""
+    for item in range(len(parents)):
+        parents[item] = parents[parents[item]]
+
+
+@kernel
+def sort_by_label(labels: SmallIntegers, bounds: Integers, items: Integers) -> None:
+    """Counting sort; `bounds` enters as zeros, one more than there are labels."""
+    for label in labels:
+        bounds[label + 1] += 1
+    for label in range(len(bounds) - 1):
+        bounds[label + 1] += bounds[label]
+    for item in range(len(labels)):
+        items[bounds[labels[item]]] = item
+        bounds[labels[item]] += 1
+    for label in range(len(bounds) - 1, 0, -1):
+        bounds[label] = bounds[label - 1]
+    bounds[0] = 0
