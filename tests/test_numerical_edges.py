@@ -240,8 +240,10 @@ def test_a_run_whose_numbers_break_down_says_so_and_keeps_its_state(where, broke
         ), info
 
     monkeypatch.setattr(run_module, "sweep", breaking)
-    kept = {"checkpoint": tmp_path / "kept"} if where == "checkpoint" else {}
-    model = SCDP("scdp1", n_chains=1, n_sweeps=12, random_state=0, **kept)
+    kept = where == "checkpoint"
+    model = SCDP("scdp1", n_chains=1, n_sweeps=12, random_state=0)
+    if kept:
+        model.keep_checkpoints(tmp_path / "kept")
     message = f"chain 1, sweep 7: {broken} is no number, so nothing was drawn from it; .* please send it with a report"
     with pytest.raises(NumericalError, match=message):
         model.fit(np.random.default_rng(1).normal(size=(12, 2)))
