@@ -50,7 +50,7 @@ HELD_OUT_DRAWS = 16
 SHIFTS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
 SHIFT_COST = 0.15
 # How unsure the constant of the law is, with many labelled clusters and with one.
-BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.25, 1.2
+BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.5, 1.2
 # An estimated match rate of labelled records is at most so many times too low or too high.
 RATE_TRUST = 2.7
 # A joint of two rises costs this much of what a rise of one standard deviation costs.
