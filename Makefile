@@ -24,7 +24,7 @@ $(BIN)/python:
 	@$(PIP) install --constraint constraints.txt --editable '.[bench]' && touch $@
 
 demo: .venv/core.stamp
-	@$(BIN)/scdp demo --out demo
+	@$(BIN)/scdp demo --out demo --force
 
 test: .venv/dev.stamp
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
@@ -42,6 +42,7 @@ bench: .venv/dev.stamp
 	@-$(BIN)/python -m benchmarks.sampler_speed
 	@-$(BIN)/python -m benchmarks.comparisons_speed
 	@-$(BIN)/python -m benchmarks.distance_speed
+	@-$(BIN)/python -m benchmarks.everyday_speed
 
 bench-scale: .venv/bench.stamp
 	@$(BIN)/python -m benchmarks.scale --out docs/scale_table.md

@@ -72,7 +72,7 @@ def formula_ids(start: str) -> tuple[Callable[[Hostile], Made], Check]:
         cells = [cell for row in read_csv(place.out / "sheet.csv") for cell in row.values() if cell]
         assert f"'{start}" in sheet
         assert not [cell for cell in cells if cell.lstrip().startswith(("=", "+", "@", "-", "＝"))]
-        again = place.cluster("--known", place.out / "c.csv", records=place.folder / "a.csv")
+        again = place.cluster("--force", "--known", place.out / "c.csv", records=place.folder / "a.csv")
         before = read_csv(place.out / "c.csv")
         assert run(*again).exit_code == 0
         after = read_csv(place.out / "c.csv")

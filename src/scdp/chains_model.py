@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scdp import __version__
 from scdp._parallel import ChainBars, ChainProgress, count_workers
 from scdp._typing import Groups, Integers
-from scdp.chains.checkpoint import ChainCheckpoints, digest
+from scdp.chains.checkpoint import ChainCheckpoints
 from scdp.chains.distances.items import Layout
 from scdp.chains.distances.sweep import check_plan
 from scdp.chains.run import Schedule, run_chains, streams
@@ -34,6 +34,7 @@ from scdp.estimators.inputs import Rows
 from scdp.estimators.labels import split_groups
 from scdp.estimators.needs import Extent, chain_needs
 from scdp.io.memory import require
+from scdp.io.sealed import digest
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 

@@ -324,7 +324,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence_before_any_work(tmp_path, 
 
 def test_halves_of_a_killed_run_are_removed(tmp_path):
     (tmp_path / "fit").mkdir()
-    (tmp_path / "fit" / ".chain1.a.npz.1.part").write_text("half")
+    (tmp_path / "fit" / ".chain1.a.npz.1-0123456789abcdef.part").write_text("half")
     model(tmp_path).fit(points(), KNOWN)
     assert not list((tmp_path / "fit").glob(".*"))
 
@@ -399,9 +399,7 @@ def test_a_real_ctrl_c_stops_between_sweeps_and_keeps_them(records, tmp_path):
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as process:
         try:
-            deadline = time.monotonic() + 120
             while not list(tmp_path.glob("model.checkpoint/fit/chain*.npz")) and process.poll() is None:
-                assert time.monotonic() < deadline
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
             errors = process.communicate(timeout=60)[1]

@@ -18,8 +18,11 @@ from click.testing import CliRunner
 from scdp import metrics
 from scdp.cli import demo_command, main
 from scdp.errors import InputError
+from scdp.io.atomic import Staged, write_text
+from scdp.io.tables import stage_table
+from scdp.io.targets import open_folder
 from scdp.posterior import Posterior
-from scdp.report import Figure, RecordPair, ReportPage, SystemRow, open_folder, write_rows, write_text
+from scdp.report import Figure, RecordPair, ReportPage, SystemRow
 from scdp.report.charts import heat_map, histogram, png
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}
@@ -49,6 +52,13 @@ def rows_of(path):
 def test_it_writes_three_files_and_nothing_else(small_demo):
     folder, _ = small_demo
     assert sorted(path.name for path in folder.iterdir()) == ["clusters.csv", "gold.csv", "report.html"]
+
+
+def test_a_second_demo_replaces_the_first_only_by_force(small_demo):
+    folder, _ = small_demo
+    result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
+    assert result.exit_code == 2
+    assert "is there already" in result.stderr
 
 
 def test_clusters_have_ids_and_probabilities(small_demo):
@@ -263,7 +273,8 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(tmp_path, monkeypatch):
 
 
 def test_rows_are_quoted_where_they_must_be(tmp_path):
-    write_rows(tmp_path / "a.csv", ["id", "cluster"], [("x,y", 1), ('say "hi"', 2)])
+    with Staged() as staged:
+        stage_table(staged, tmp_path / "a.csv", {"id": ["x,y", 'say "hi"'], "cluster": [1, 2]})
     assert (tmp_path / "a.csv").read_bytes() == b'id,cluster\n"x,y",1\n"say ""hi""",2\n'
 
 

@@ -32,7 +32,8 @@ from scdp.errors import InputError
 from scdp.estimators import clustering
 from scdp.estimators.clustering import cluster_names, cluster_records, uncertain_pairs
 from scdp.estimators.result import Calibration
-from scdp.io.atomic import Staged, stage_table
+from scdp.io.atomic import Staged
+from scdp.io.tables import stage_table
 from scdp.posterior import Posterior
 from scdp.table.records import read_records
 
@@ -135,11 +136,11 @@ def test_quiet_says_nothing_and_otherwise_it_says_what_it_did(folder, tmp_path):
     said = done(*arguments)
     assert "learning from" in said.stderr
     assert "3 comparisons" in said.stdout
-    quiet = done(*arguments, "--quiet")
+    quiet = done(*arguments, "--quiet", "--force")
     assert quiet.output == ""
     out = ("--out", tmp_path / "c.csv")
     assert done("cluster", folder / "model", folder / "test.csv", *out, "--quiet").output == ""
-    said = done("cluster", folder / "model", folder / "test.csv", *out)
+    said = done("cluster", folder / "model", folder / "test.csv", *out, "--force")
     assert "90 % interval" in said.stdout
 
 
@@ -386,14 +387,23 @@ def test_a_thousand_records_in_ten_batches_rename_nothing_and_at_once_take_littl
     for end in range(100, 1001, 100):
         write_csv(tmp_path / "so far.csv", rows[:end])
         known = ("--known", out) if before else ()
-        done("cluster", tmp_path / "model", tmp_path / "so far.csv", *known, "--out", out, "--quiet")
+        done(
+            "cluster", tmp_path / "model", tmp_path / "so far.csv", *known, "--out", out, "--quiet", "--force"
+        )
         after = clusters_of(out)
         assert {identifier: after[identifier] for identifier in before} == before
         assert len(after) == end
         before = after
     gold = {row["id"]: row["entity"] for row in rows}
     score = metrics.f_score([gold[identifier] for identifier in before], list(before.values()))
-    at_once = ("cluster", tmp_path / "model", tmp_path / "so far.csv", "--out", tmp_path / "once.csv")
+    at_once = (
+        "cluster",
+        tmp_path / "model",
+        tmp_path / "so far.csv",
+        "--out",
+        tmp_path / "once.csv",
+        "--force",
+    )
     # Compiling takes memory of its own: once is allowed to find the kernels not compiled yet.
     assert peak_memory(*at_once) < 500 or peak_memory(*at_once) < 500
     found = clusters_of(tmp_path / "once.csv")
@@ -489,6 +499,6 @@ def test_an_old_file_survives_an_interruption(folder, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cluster_command, "cluster_columns", interrupted)
-    assert run("cluster", folder / "model", folder / "test.csv", "--out", out).exit_code == 130
+    assert run("cluster", folder / "model", folder / "test.csv", "--out", out, "--force").exit_code == 130
     assert out.read_text(encoding="utf-8") == "old"
     assert {path.name for path in tmp_path.iterdir()} <= {"c.csv", "c.csv.checkpoint"}

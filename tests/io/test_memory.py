@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import gzip
 import tracemalloc
 from pathlib import PurePosixPath
 
@@ -14,10 +14,12 @@ from scdp import SCDP, EntityResolver, Spec
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators import needs
-from scdp.io import memory
+from scdp.io import memory, untrusted
 from scdp.io.memory import Need
 from scdp.linkage.vectors import VectorView
+from scdp.table.records import read_records
 
+resource = pytest.importorskip("resource", reason="limits of POSIX")
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 
 PAPER = ("cdp", "scdp1", "scdp2", "scdp3")
@@ -225,3 +227,56 @@ def test_the_estimate_of_pairs_of_vectors_is_near_what_is_taken():
     finally:
         tracemalloc.stop()
     assert 1 / 1.6 < len(found) * needs.bytes_of_view(found.n_features) / taken < 1.6
+
+
+# ---- where the estimate was too low ----
+
+
+@pytest.mark.parametrize("command", ["fit", "cluster"])
+def test_memory_that_is_used_up_is_one_sentence(command, tmp_path, monkeypatch):
+    folder = fitted_folder()
+
+    def use_up(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(EntityResolver, "fit", use_up)
+    monkeypatch.setattr("scdp.estimators.clustering.cluster_records", use_up)
+    arguments = {
+        "fit": ("fit", folder / "train.csv", "--spec", folder / "spec.toml", "--out", tmp_path / "m"),
+        "cluster": ("cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c.csv"),
+    }
+    result = run(*arguments[command])
+    assert result.exit_code == 2
+    assert result.stderr.strip().splitlines()[-1].startswith("scdp: error: the memory is used up; ")
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_sampled_before_memory_was_used_up_is_kept_and_said(tmp_path, monkeypatch):
+    folder = fitted_folder()
+
+    def use_up(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("scdp.cli.cluster_command.cluster_columns", use_up)
+    result = run("cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c.csv")
+    assert result.exit_code == 2
+    assert "keeps what was sampled; go on with the same command and --resume" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["c.csv.checkpoint"]
+
+
+def peak_of(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_small_file_takes_little_memory_however_large_it_might_be(tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id\n1\n"))
+    read_records(tmp_path / "a.csv.gz")
+    assert peak_of(lambda: untrusted.read_bytes(tmp_path / "model.json", 64 << 20)) < 4 << 20
+    assert peak_of(lambda: read_records(tmp_path / "a.csv.gz")) < 4 << 20

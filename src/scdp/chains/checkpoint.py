@@ -1,15 +1,11 @@
-"""One checkpoint file: words and arrays enter, an .npz leaves, whole or not at all, with a checksum of all it holds.
-
-It is read without pickle; a truncated or altered file is found out and raises `Damaged`.
-"""
+"""Checkpoints of chains: two files each, written in turn, so that one is whole whenever the process dies."""
 
 from __future__ import annotations
 
-import json
+import re
 import time
 import warnings
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -20,61 +16,16 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays, Floats
 from scdp.chains.state import State
 from scdp.errors import InputError
-from scdp.io.atomic import FolderLock, Staged
-from scdp.io.leftovers import remove
-from scdp.io.untrusted import parse_json, read_arrays
-
-Words = dict[str, Any]
-ABOUT, CHECKSUM = "about", "checksum"
-
-
-class Damaged(Exception):
-    """The file is not what was once written."""
-
-
-def write(path: Path, about: Words, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write beside the target, have the disk keep it, then rename."""
-    text = json.dumps(about).encode()
-    members: dict[str, Any] = {**arrays, ABOUT: np.frombuffer(text, np.uint8)}
-    members[CHECKSUM] = np.frombuffer(bytes.fromhex(digest(members)), np.uint8)
-
-    def save(part: Path) -> None:
-        with part.open("wb") as file:
-            np.savez(file, allow_pickle=False, **members)
-
-    with Staged() as staged:
-        staged.write(path, save)
-
-
-def read(path: Path) -> tuple[Words, Arrays]:
-    """Words and arrays, checked against the checksum."""
-    try:
-        members = read_arrays(path)
-        expected = members.pop(CHECKSUM).tobytes().hex()
-        if digest(members) != expected:
-            raise Damaged(f"{path}: its checksum is another")
-        about = parse_json(members.pop(ABOUT).tobytes().decode())
-    except (KeyError, ValueError) as error:
-        raise Damaged(f"{path}: cannot be read ({error})") from error
-    if not isinstance(about, dict):
-        raise Damaged(f"{path}: has no words")
-    return about, members
-
-
-def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """A sum over names, kinds, shapes and values, in any order of the names."""
-    total = blake2b(digest_size=32)
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        total.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        total.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
-    return total.hexdigest()
-
+from scdp.io.atomic import FolderLock
+from scdp.io.leftovers import PART, find_leftovers, remove
+from scdp.io.sealed import Damaged, Words, read, write
 
 FORMAT, VERSION = "scdp-checkpoint", 1
 # The largest share of a run that writing may take: a slow disk makes checkpoints rarer, not the run slower.
 SHARE = 0.02
 STATE, TRACE, DRAWS = "state.", "trace.", "draws."
+# The names of the files; whatever else lies in the folder is the user's.
+NAMES = r"chain\d+\.[ab]\.npz"
 
 
 class CheckpointWarning(UserWarning):
@@ -164,7 +115,7 @@ class ChainCheckpoints:
     def __enter__(self) -> Self:
         self._lock.__enter__()
         try:
-            for half in self._folder.glob(".*.part"):
+            for half, _ in find_leftovers(self._folder, NAMES, PART, locked=True):
                 remove(half)
             self._check_owner()
         except BaseException as error:
@@ -297,7 +248,7 @@ class ChainCheckpoints:
 def survey(folder: Path) -> dict[Path, Words | None]:
     """What the checkpoints of a folder say of themselves, None where damaged; another version is refused by name."""
     found: dict[Path, Words | None] = {}
-    for path in sorted(folder.glob("chain*.npz")):
+    for path in checkpoint_files(folder):
         try:
             found[path] = about = read(path)[0]
         except Damaged:
@@ -320,11 +271,15 @@ def _check_words(path: Path, about: Words) -> None:
         raise InputError(f"{path}: is no checkpoint of scdp; give another folder, or remove it")
 
 
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, by their exact names."""
+    return sorted(path for path in folder.glob("chain*.npz") if re.fullmatch(NAMES, path.name))
+
+
 def discard(folder: Path) -> None:
     """Remove checkpoints, and the folder if nothing else is in it."""
-    for pattern in ("chain*.npz", ".*.part"):
-        for path in folder.glob(pattern):
-            remove(path)
+    for path in (*checkpoint_files(folder), *(half for half, _ in find_leftovers(folder, NAMES, PART))):
+        remove(path)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 

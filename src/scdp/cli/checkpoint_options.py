@@ -57,6 +57,10 @@ def checkpoint_folder(given: Path | None, output: Path, resume: bool, samples: b
     except KeyboardInterrupt:
         tell(sentence(f"scdp: {_how_to_go_on(folder, shown, samples)}"), error=True)
         raise
+    except MemoryError:
+        if _holds_any(folder):
+            tell(sentence(f"scdp: {_how_to_go_on(folder, shown, samples)}"), error=True)
+        raise
     finally:
         _remove_if_empty(folder)
 
@@ -70,8 +74,10 @@ def _refuse_used(folder: Path, shown: Path) -> None:
 
 
 def _holds_any(folder: Path) -> bool:
-    chains = any(any((folder / part).glob("chain*.npz")) for part in PARTS)
-    return chains or any((folder / SHARDS).glob("shard-*.npy"))
+    from scdp.chains.checkpoint import checkpoint_files
+    from scdp.engines.finished import shard_files
+
+    return any(checkpoint_files(folder / part) for part in PARTS) or bool(shard_files(folder / SHARDS))
 
 
 def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
@@ -83,12 +89,12 @@ def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
 
 
 def _discard(folder: Path) -> None:
-    from scdp.chains.checkpoint import discard
+    from scdp.chains import checkpoint
+    from scdp.engines import finished
 
     for part in PARTS:
-        discard(folder / part)
-    for path in (folder / SHARDS).glob("shard-*.npy"):
-        path.unlink(missing_ok=True)
+        checkpoint.discard(folder / part)
+    finished.discard(folder / SHARDS)
 
 
 def _remove_if_empty(folder: Path) -> None:

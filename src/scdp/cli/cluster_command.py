@@ -18,6 +18,7 @@ from scdp.errors import InputError
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
     from scdp.estimators.result import ClusterResult
+    from scdp.io.targets import Given
     from scdp.linkage.shards import Engine
     from scdp.table.records import Records
 
@@ -27,7 +28,7 @@ EXAMPLES = """\b
 Examples:
   scdp cluster model new.csv --out clusters.csv
   scdp cluster model new.csv --out clusters.csv --report report.html
-  scdp cluster model all.csv --known clusters.csv --out clusters.csv
+  scdp cluster model all.csv --known clusters.csv --out clusters.csv --force
 """
 
 _PATH = click.Path(path_type=Path)
@@ -43,6 +44,13 @@ class Outputs(NamedTuple):
     draws: Path | None
     spreadsheet: Path | None
     summary: Path | None
+
+    def given(self) -> list[Given]:
+        """The files by their options."""
+        from scdp.io.targets import list_given
+
+        draws = None if self.draws is None else self.draws / DRAWS_FILE
+        return list_given({f"--{name}": path for name, path in (self._asdict() | {"draws": draws}).items()})
 
 
 @click.command(epilog=EXAMPLES)
@@ -71,6 +79,7 @@ class Outputs(NamedTuple):
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
 @checkpoint_options("FILE")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def cluster(
     model: Path,
@@ -90,6 +99,7 @@ def cluster(
     checkpoint: Path | None,
     seconds: float,
     resume: bool,
+    force: bool,
     quiet: bool,
 ) -> None:
     """Group new records by a model that `scdp fit` has made.
@@ -100,11 +110,21 @@ def cluster(
     Tables hold ids and names as they are, so that scdp reads back what it wrote. Only in the file of
     --spreadsheet (CSV or TSV) do cells that a spreadsheet would run as a formula get a ' in front.
     """
+    from scdp.estimators.model_folder import FILES
+    from scdp.io.targets import Given, check_files, check_table_target, list_given
     from scdp.table.records import read_records
 
+    check_table_target(out)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
     outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary)
-    _check_outputs(outputs, records)
+    _check_outputs(outputs)
+    inputs = list_given(
+        {"RECORDS": records, "--known": known, "--known-records": known_records, "MODEL": model}
+    )
+    inputs += [Given("MODEL", model / name) for name in FILES]
+    written = [*outputs.given(), *list_given({"--checkpoint": checkpoint})]
+    # What is known is carried over into the clusters, so that one file can be kept up to date.
+    check_files(inputs, written, force, updated=("--known", "--out"))
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
     fitted = open_model(model, quiet)
@@ -125,7 +145,7 @@ def cluster(
         else:
             fitted.set_params(engine=where)
         result = _cluster(fitted, table, given, seed, quiet)
-        _write(result, outputs)
+        _write(result, outputs, force)
     if not quiet:
         tell(_summary(result, outputs))
 
@@ -162,12 +182,12 @@ def _engine(name: str, workers: int | None, folder: Path) -> Engine:
     return SparkEngine()
 
 
-def _check_outputs(outputs: Outputs, records: Path) -> None:
-    from scdp.io.atomic import DELIMITERS, check_table_target, check_target
+def _check_outputs(outputs: Outputs) -> None:
+    from scdp.io.tables import DELIMITERS
+    from scdp.io.targets import check_table_target, check_target
 
-    out, uncertain, report, draws, spreadsheet, summary = outputs
-    for table in (out, uncertain):
-        check_table_target(table)
+    _, uncertain, report, draws, spreadsheet, summary = outputs
+    check_table_target(uncertain)
     if report is not None:
         check_target(report)
         if find_spec(REPORT_MODULE) is None:
@@ -180,15 +200,10 @@ def _check_outputs(outputs: Outputs, records: Path) -> None:
             raise InputError(f"{spreadsheet}: spreadsheets open text files; name it .csv or .tsv")
     if summary is not None:
         check_target(summary)
-    named = (out, uncertain, report, records, spreadsheet, summary)
-    files = [path.absolute() for path in named if path is not None]
-    twice = next((path for path in files if files.count(path) > 1), None)
-    if twice is not None:
-        raise InputError(f"{twice}: is named twice; give every file of its own name")
 
 
 def _check_draws_folder(folder: Path) -> None:
-    from scdp.io.atomic import check_target
+    from scdp.io.targets import check_target
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: there is a file of this name; give a folder with --draws")
@@ -259,14 +274,15 @@ def _cluster(
     return result
 
 
-def _write(result: ClusterResult, outputs: Outputs) -> None:
+def _write(result: ClusterResult, outputs: Outputs, force: bool) -> None:
     """All files appear together, or none."""
-    from scdp.io.atomic import Staged, stage_spreadsheet, stage_table
+    from scdp.io.atomic import Staged
+    from scdp.io.tables import stage_spreadsheet, stage_table
 
     out, uncertain, report, draws, spreadsheet, summary = outputs
     made = draws is not None and not draws.exists()
     try:
-        with Staged() as staged:
+        with Staged(replace=force) as staged:
             stage_table(staged, uncertain, uncertain_columns(result))
             if draws is not None:
                 draws.mkdir(exist_ok=True)
@@ -278,8 +294,7 @@ def _write(result: ClusterResult, outputs: Outputs) -> None:
             if spreadsheet is not None:
                 stage_spreadsheet(staged, spreadsheet, spreadsheet_columns(result))
             if summary is not None:
-                text = json.dumps(summary_words(result), indent=1) + "\n"
-                staged.write(summary, lambda part: part.write_text(text, encoding="utf-8"))
+                staged.text(summary, json.dumps(summary_words(result), indent=1) + "\n")
             stage_table(staged, out, cluster_columns(result))
     except BaseException:
         if made and draws is not None and draws.is_dir() and not any(draws.iterdir()):

@@ -62,17 +62,21 @@ def fetch(name: str) -> None:
     metavar="DIR",
     help="Folder of your own ACE 2004, for  ace.",
 )
-def export(name: str, folder: Path, own: Path | None) -> None:
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def export(name: str, folder: Path, own: Path | None, force: bool) -> None:
     """Write the records of NAME as CSV with id and entity: train.csv and test.csv, or records.csv.
 
     Cells are written as they are: what a spreadsheet takes for a formula is not escaped.
     """
-    from scdp.io.atomic import Staged, open_folder, stage_table
+    from scdp.io.atomic import Staged
+    from scdp.io.tables import stage_table
+    from scdp.io.targets import Given, check_files, open_folder
     from scdp.paper.datasets.export import exported_parts
 
     parts = exported_parts(name, own)
     open_folder(folder)
-    with Staged() as staged:
+    check_files([], [Given("--out", folder / f"{part}.csv") for part in parts], force)
+    with Staged(replace=force) as staged:
         for part, columns in parts.items():
             stage_table(staged, folder / f"{part}.csv", columns)
     for part, columns in parts.items():

@@ -45,15 +45,20 @@ Examples:
     metavar="DIR",
     help="Folder to write report.html, clusters.csv and gold.csv into.",
 )
-def demo(folder: Path) -> None:
+@click.option("--force", is_flag=True, help="Replace the files of an earlier demo.")
+def demo(folder: Path, force: bool) -> None:
     """Cluster made-up citations and write a report.
 
     Half of the papers are shown with their citations grouped; the citations of the other half are then
     grouped without being told how many papers there are. Nothing is downloaded.
     """
-    from scdp.report import open_folder, write_rows, write_text
+    from scdp.io.atomic import Staged
+    from scdp.io.tables import stage_table
+    from scdp.io.targets import Given, check_files, open_folder
 
     open_folder(folder)
+    gold_file, clusters_file, report = (folder / name for name in ("gold.csv", "clusters.csv", "report.html"))
+    check_files([], [Given("--out", path) for path in (gold_file, clusters_file, report)], force)
     _say("getting ready (the first run compiles the model, about half a minute)")
     train, test = load_citations()
     compile_kernels(train, test)
@@ -63,11 +68,11 @@ def demo(folder: Path) -> None:
     _say("running the opponents")
     systems += score_opponents(train, test)
     page = make_page(systems, posterior, clusters, probabilities, test)
-    write_rows(folder / "gold.csv", ["id", "cluster"], zip(test.ids, test.clusters, strict=True))
     rounded = [f"{probability:.4f}" for probability in probabilities]
-    header = ["id", "cluster", "probability"]
-    write_rows(folder / "clusters.csv", header, zip(test.ids, clusters, rounded, strict=True))
-    write_text(folder / "report.html", page.html())
+    with Staged(replace=force) as staged:
+        stage_table(staged, gold_file, {"id": test.ids, "cluster": test.clusters})
+        stage_table(staged, clusters_file, {"id": test.ids, "cluster": clusters, "probability": rounded})
+        staged.text(report, page.html())
     show(page, folder)
 
 

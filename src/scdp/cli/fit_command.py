@@ -55,7 +55,11 @@ Examples:
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Learn from N clusters at random.")
 @checkpoint_options("MODEL")
-@click.option("--force", is_flag=True, help="Write the model into a folder that holds other things.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace what is there, or write beside other files.",
+)
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def fit(
     records: Path,
@@ -82,25 +86,21 @@ def fit(
     Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
     of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
     """
-    from scdp.io.atomic import check_target, write_text
+    from scdp.io.atomic import write_text
     from scdp.table.records import read_records
     from scdp.table.spec_words import commented_toml
 
     if folder is None and proposal is None:
         raise InputError("nothing to write: give --out MODEL, or --write-spec FILE")
-    if proposal is not None:
-        check_target(proposal)
-    if folder is not None:
-        from scdp.chains_model import SCDP
-        from scdp.estimators.model_folder import check_model_target
-
-        check_model_target(folder, force)
+    _check_files(records, spec_file, proposal, folder, checkpoint, force)
     table = read_records(records)
     spec = spec_of(table, spec_file, entity, id_column, groups)
     if proposal is not None:
-        write_text(proposal, commented_toml(spec, table))
+        write_text(proposal, commented_toml(spec, table), replace=force)
         say(f"wrote {proposal}; edit it, then  scdp fit {records} --spec {proposal} --out MODEL", quiet)
     if folder is not None:
+        from scdp.chains_model import SCDP
+
         table, known = labelled_rows(table, spec, sample, seed)
         model = estimator(spec, model_name, chains, sweeps, seed, quiet)
         samples = isinstance(model, SCDP)
@@ -110,6 +110,28 @@ def fit(
             if isinstance(model, SCDP):
                 model.keep_checkpoints(kept, seconds)
             _fit(model, table, known, folder, force, quiet)
+
+
+def _check_files(
+    records: Path,
+    spec_file: Path | None,
+    proposal: Path | None,
+    folder: Path | None,
+    checkpoint: Path | None,
+    force: bool,
+) -> None:
+    """All that is read and written, looked at before anything is."""
+    from scdp.estimators.model_folder import FILES, check_model_target
+    from scdp.io.targets import Given, check_files, check_folder_target, check_target, list_given
+
+    outputs = list_given({"--write-spec": proposal, "--checkpoint": checkpoint})
+    if proposal is not None:
+        check_target(proposal)
+    if folder is not None:
+        check_folder_target(folder)
+        check_model_target(folder, force)
+        outputs += [Given("--out", folder / name) for name in FILES]
+    check_files(list_given({"RECORDS": records, "--spec": spec_file}), outputs, force)
 
 
 def _fit(

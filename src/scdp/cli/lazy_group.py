@@ -1,6 +1,6 @@
 """A click group that knows its commands by name and a line of help, imports them on use and reports errors.
 
-An error made on purpose leaves as one line and its exit code, one of the file system as one line and exit code 2;
+An error made on purpose leaves as one line and its exit code, one of files or memory as one line and exit code 2;
 any other one as one line and exit code 1.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -50,13 +51,20 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
             _leave(ctx, "scdp: interrupted", INTERRUPTED)
         except ScdpError as error:
             _leave(ctx, f"scdp: error: {error}", error.exit_code)
+        except MemoryError:
+            if os.environ.get("SCDP_DEBUG") == "1":
+                raise
+            what = "the memory is used up; free some, give fewer records, or allow the process more"
+            _leave(ctx, f"scdp: error: {what}", InputError.exit_code)
         except OSError as error:
             if os.environ.get("SCDP_DEBUG") == "1":
                 raise
@@ -69,6 +77,10 @@ class LazyGroup(click.Group):
                 raise
             what = f"unexpected {type(error).__name__}: {error}"
             _leave(ctx, f"scdp: error: {what} (set SCDP_DEBUG=1 to see where)", UNEXPECTED)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    tell(sentence(f"scdp: note: {message}"), error=True)
 
 
 def _leave(ctx: click.Context, message: str, exit_code: int) -> NoReturn:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +24,7 @@ from scdp import __version__
 from scdp.errors import InputError
 from scdp.estimators.fitted import Words, part
 from scdp.io.atomic import sync
-from scdp.io.leftovers import leftovers_of, part_of, remove, remove_leftovers
+from scdp.io.leftovers import OLD, leftovers_of, make_stamp, part_of, release_stamp, remove, remove_leftovers
 from scdp.io.untrusted import parse_json, read_arrays, read_bytes
 from scdp.posterior import Posterior
 
@@ -41,8 +42,6 @@ MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR = (
 )
 FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR)
 LARGEST_WORDS = 64 << 20
-# The ending of a model's folder while another takes its place.
-OLD = ".old"
 # Where a run computes is of this machine, and no part of the model; a spec has a file of its own.
 LEFT_OUT = ("spec", "engine")
 
@@ -66,11 +65,13 @@ def check_model_target(folder: Path, force: bool = False) -> Path:
 def save(model: Estimator, folder: str | os.PathLike[str], force: bool, spec_text: str | None) -> None:
     """Write beside the target, then rename. Foreign files are kept, and only by `force` is a model put among them."""
     target = check_model_target(Path(folder), force)
-    part_folder, old = part_of(target.absolute()), part_of(target.absolute(), OLD)
+    stamp = make_stamp()
+    part_folder, old = part_of(target.absolute(), stamp), part_of(target.absolute(), stamp, OLD)
     try:
         _recover(target.absolute())
-        part_folder.mkdir()
+        part_folder.mkdir(mode=0o700 if target.exists() else 0o777)
         _write_files(model, part_folder, spec_text)
+        _keep_modes(part_folder, target)
         _swap(part_folder, target.absolute(), old)
     except OSError as error:
         raise InputError(
@@ -78,6 +79,15 @@ def save(model: Estimator, folder: str | os.PathLike[str], force: bool, spec_tex
         ) from error
     finally:
         remove(part_folder)
+        release_stamp(stamp)
+
+
+def _keep_modes(new: Path, target: Path) -> None:
+    """What was closed to others stays so."""
+    for path in (*new.iterdir(), new):
+        before = target if path == new else target / path.name
+        if before.exists():
+            path.chmod(stat.S_IMODE(before.stat().st_mode))
 
 
 def _foreign(folder: Path) -> list[str]:
@@ -86,7 +96,7 @@ def _foreign(folder: Path) -> list[str]:
 
 def _recover(target: Path) -> None:
     """Where a process was killed while it put a model in the place of another: keep what was there, drop halves."""
-    for old in leftovers_of(target, OLD):
+    for old, _ in leftovers_of(target, OLD):
         if not target.exists():
             old.rename(target)
             continue

@@ -1,92 +1,55 @@
-"""Files that people get: text, rows or whole folders enter; what appears is whole, or nothing appears at all."""
+"""Files that appear whole or not at all, alone or as a set, and folders that one process has to itself.
+
+A set is written beside its targets and brought to the disk. Then a note of it is written, and by that the set counts
+as finished: every file gets its name, and the note is removed. What a process that was killed in between left is
+finished by `recover`; an error in between is undone at once.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import NoReturn, Self
 
 from scdp.errors import InputError
-from scdp.io.leftovers import part_of, remove, remove_leftovers
+from scdp.io.leftovers import (
+    COMMIT,
+    NO_FOLLOW,
+    OLD,
+    create_exclusively,
+    find_leftovers,
+    make_stamp,
+    part_of,
+    release_stamp,
+    remove,
+    remove_leftovers,
+)
+from scdp.io.untrusted import parse_json, read_bytes
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Column = Sequence[Any] | NDArray[Any]
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-JSON_LINES = (".jsonl", ".ndjson", ".json")
-# Rows of text files that are written at a time.
-ROWS_AT_ONCE = 10_000
-PARQUET_KINDS = {float: "DOUBLE", bool: "BOOLEAN", int: "BIGINT"}
-# Spreadsheets run a cell that starts like this; a plain number is no formula.
-FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
-PLAIN_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
-
-
-def open_folder(folder: Path) -> Path:
-    """The folder, made if need be and found writable, so that a long job does not fail at its end."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise InputError(f"{folder}: there is a file of this name; give another folder with --out") from error
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{folder}: cannot be written; give another folder with --out")
-    return folder
-
-
-def check_target(path: Path) -> Path:
-    """A file that can be written later, so that a long job does not fail at its end."""
-    if path.is_dir():
-        raise InputError(f"{path}: this is a directory; give the name of a file")
-    if path.exists() and not path.is_file():
-        # It would be replaced by a file.
-        raise InputError(f"{path}: this is a pipe or a device; give the name of a file")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}; make it, or give another file")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: its folder cannot be written; give another file")
-    try:
-        with suppress(FileNotFoundError):
-            part_of(path).lstat()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be written ({error}); give another name") from error
-    return path
-
-
-def check_table_target(path: Path) -> Path:
-    """As `check_target`, of a table, whose kind is told by its name."""
-    if path.suffix.lower() not in (*DELIMITERS, *JSON_LINES, ".parquet"):
-        raise InputError(
-            f"{path}: the kind of file cannot be told from its name; name it .csv, .tsv, .jsonl or .parquet"
-        )
-    return check_target(path)
+# A note of a set lists a handful of paths.
+LONGEST_NOTE = 1 << 20
 
 
 class Staged:
-    """Files and folders written beside their targets, which all appear when the block ends without an error."""
+    """Files written beside their targets, which all appear when the block ends without an error.
 
-    def __init__(self) -> None:
+    A file that is there keeps its mode, its owner, and the links that lead to it. With `replace=False` nothing that
+    is there is replaced, also if it came while the block ran.
+    """
+
+    def __init__(self, replace: bool = True) -> None:
+        self._replace = replace
+        self._stamp = make_stamp()
         self._parts: dict[Path, Path] = {}
 
     def __enter__(self) -> Self:
         return self
-
-    def place(self, target: Path) -> Path:
-        """Where to write what is to become `target`."""
-        remove_leftovers(target)
-        self._parts[target] = part_of(target)
-        return self._parts[target]
 
     def text(self, target: Path, text: str) -> None:
         self.binary(target, text.encode())
@@ -97,8 +60,16 @@ class Staged:
     def write(self, target: Path, write: Callable[[Path], object]) -> None:
         """Let `write` make a file at the place it is given; an error of the disk names the target."""
         try:
-            part = self.place(target)
+            real = follow(target)
+            recover(real.parent)
+            remove_leftovers(real)
+            part = part_of(real, self._stamp)
+            self._parts[real] = part
+            before = _status(real)
+            os.close(create_exclusively(part, 0o666 if before is None else 0o600))
             write(part)
+            if before is not None:
+                _take_after(part, before)
             sync(part)
         except OSError as error:
             raise _cannot_write(target, error) from error
@@ -108,12 +79,131 @@ class Staged:
     ) -> None:
         try:
             if kind is None:
-                for target, part in self._parts.items():
-                    _replace(part, target)
-                _sync_folders(self._parts)
+                self._commit()
         finally:
             for part in self._parts.values():
                 remove(part)
+            release_stamp(self._stamp)
+
+    def _commit(self) -> None:
+        if not self._replace:
+            for target in self._parts:
+                if os.path.lexists(target):
+                    raise InputError(
+                        f"{target}: is there now, and was not before; move it away and try again"
+                    )
+        if len(self._parts) > 1:
+            _sync_folders(self._parts)
+            _commit_set(list(self._parts), self._stamp)
+        else:
+            for target, part in self._parts.items():
+                _replace(part, target)
+        _sync_folders(self._parts)
+
+
+def follow(target: Path) -> Path:
+    """The file that a link leads to; what is no link stays as it is."""
+    return Path(os.path.realpath(target)) if target.is_symlink() else target
+
+
+def _status(path: Path) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
+        return path.stat()
+    return None
+
+
+def _take_after(part: Path, before: os.stat_result) -> None:
+    """Give a file the owner and the mode of the one that it is to replace."""
+    if hasattr(os, "chown"):
+        # Only root may give a file away; for others it is their own from now on, as the folder allows.
+        with suppress(OSError):
+            os.chown(part, before.st_uid, before.st_gid)
+    part.chmod(stat.S_IMODE(before.st_mode))
+
+
+def _commit_set(targets: list[Path], stamp: str) -> None:
+    note = part_of(targets[0].absolute(), stamp, COMMIT)
+    try:
+        _write_note(note, targets)
+        for target in targets:
+            _keep_old(target, part_of(target, stamp, OLD))
+        for target in targets:
+            _replace(part_of(target, stamp), target)
+    except BaseException:
+        remove(note)
+        _undo(targets, stamp)
+        raise
+    _forget(note, targets, stamp)
+
+
+def _write_note(note: Path, targets: Iterable[Path]) -> None:
+    content = json.dumps([str(target.absolute()) for target in targets]).encode()
+    try:
+        handle = create_exclusively(note, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync(note.parent)
+    except OSError as error:
+        raise _cannot_write(note.parent, error) from error
+
+
+def _keep_old(target: Path, old: Path) -> None:
+    """Keep what is there under a second name, so that it can come back."""
+    if not os.path.lexists(target):
+        return
+    try:
+        os.link(target, old)
+    except OSError:
+        # Some disks have no second names.
+        _replace(target, old)
+
+
+def _undo(targets: Iterable[Path], stamp: str) -> None:
+    for target in targets:
+        old = part_of(target, stamp, OLD)
+        if os.path.lexists(old):
+            with suppress(OSError):
+                _bring_back(old, target)
+        elif not os.path.lexists(part_of(target, stamp)):
+            remove(target)
+
+
+def _bring_back(old: Path, target: Path) -> None:
+    old.replace(target)
+    # Where both are names of one file, renaming does nothing.
+    remove(old)
+
+
+def _forget(note: Path, targets: Iterable[Path], stamp: str) -> None:
+    """Remove what a finished set needs no more; the note goes last, since without it what is old comes back."""
+    for target in targets:
+        remove(part_of(target, stamp, OLD))
+    remove(note)
+
+
+def recover(folder: Path) -> None:
+    """Finish the sets that killed processes had written in full, and undo those that were being undone."""
+    for note, stamp in find_leftovers(folder, ".+", COMMIT):
+        targets = _noted(note)
+        for target in targets:
+            with suppress(FileNotFoundError):
+                part_of(target, stamp).replace(target)
+        _forget(note, targets, stamp)
+    for old, stamp in find_leftovers(folder, ".+", OLD):
+        # A folder of this ending is a model, which its own module puts back.
+        if old.is_file():
+            _bring_back(old, old.with_name(old.name[1 : -len(f".{stamp}{OLD}")]))
+
+
+def _noted(note: Path) -> list[Path]:
+    """The targets of a note; none of one that is not whole, whose set was not finished."""
+    try:
+        names = parse_json(read_bytes(note, LONGEST_NOTE).decode())
+    except ValueError:
+        return []
+    return [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 class FolderLock:
@@ -130,26 +220,25 @@ class FolderLock:
         return self._folder / "lock"
 
     def __enter__(self) -> Self:
-        import fcntl
+        from filelock import lock_descriptor
 
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             while not self._is_held():
                 self.release()
-                self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Neither through a link nor waiting for a pipe.
+                flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
+                self._handle = os.open(self.path, flags, 0o644)
+                self._check_ordinary()
+                if not lock_descriptor(self._handle, blocking=False):
+                    self._refuse()
+            self._check_content()
             os.ftruncate(self._handle, 0)
+            os.lseek(self._handle, 0, os.SEEK_SET)
             os.write(self._handle, f"{os.getpid()}\n".encode())
-        except BlockingIOError:
-            holder = os.read(self._handle, 20).decode(errors="replace").strip() or "unknown"
-            self.release()
-            raise InputError(
-                f"{self._folder}: another run (process {holder}) works in it; "
-                f"wait for it, or give another {self._where}"
-            ) from None
         except OSError as error:
             self.release()
-            raise _cannot_write(self._folder, error) from error
+            raise _cannot_write(self.path if self.path.is_symlink() else self._folder, error) from error
         return self
 
     def __exit__(
@@ -158,22 +247,55 @@ class FolderLock:
         with suppress(OSError):
             self.path.unlink()
         self.release()
+        if os.name == "nt":
+            # There, an open file cannot be removed.
+            remove(self.path)
 
     def release(self) -> None:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
+    def _check_ordinary(self) -> None:
+        """Refuse what has another name as well, or is no file: it is not ours to write to."""
+        status = os.fstat(self._handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            self._refuse_other()
+
+    def _check_content(self) -> None:
+        """Refuse a file of the user's own that happens to have this name."""
+        if not re.fullmatch(rb"(\d+\n)?", os.read(self._handle, 100)):
+            self._refuse_other()
+
+    def _refuse_other(self) -> NoReturn:
+        self.release()
+        raise InputError(f"{self.path}: is not a lock of scdp; remove it, or give another {self._where}")
+
+    def _refuse(self) -> NoReturn:
+        holder = ""
+        with suppress(OSError):
+            holder = os.read(self._handle, 20).decode(errors="replace").strip()
+        self.release()
+        raise InputError(
+            f"{self._folder}: another run (process {holder or 'unknown'}) works in it; "
+            f"wait for it, or give another {self._where}"
+        )
+
     def _is_held(self) -> bool:
         # Between opening and locking, the holder may have gone and taken the file with it.
         with suppress(OSError):
-            return self._handle >= 0 and os.path.samestat(os.fstat(self._handle), os.stat(self.path))
+            return self._handle >= 0 and os.path.samestat(os.fstat(self._handle), os.lstat(self.path))
         return False
 
 
 def sync(path: Path) -> None:
     """Have the disk keep a file, or the names in a folder."""
-    handle = os.open(path, os.O_RDONLY)
+    if os.name == "nt":
+        if path.is_dir():
+            return
+        handle = os.open(path, os.O_RDWR)
+    else:
+        handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -196,101 +318,15 @@ def _sync_folders(targets: Iterable[Path]) -> None:
             raise _cannot_write(folder, error) from error
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, replace: bool = True) -> None:
     """Write beside the target, then rename: a reader never meets half a file."""
-    with Staged() as staged:
-        staged.text(path, text)
+    write_bytes(path, text.encode(), replace)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, replace: bool = True) -> None:
     """As `write_text`, of bytes."""
-    with Staged() as staged:
+    with Staged(replace) as staged:
         staged.binary(path, content)
-
-
-def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a CSV file."""
-    write_text(path, _delimited(header, rows, ","))
-
-
-def stage_table(staged: Staged, path: Path, columns: Mapping[str, Column]) -> None:
-    """A table of texts, numbers and truth values as CSV, TSV, JSON lines or Parquet, by the name of the file."""
-    kind = path.suffix.lower()
-    rows = zip(*columns.values(), strict=True)
-    if kind in DELIMITERS:
-        staged.text(path, _delimited(list(columns), rows, DELIMITERS[kind]))
-    elif kind in JSON_LINES:
-        lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)
-        staged.text(path, "".join(f"{line}\n" for line in lines))
-    else:
-        staged.write(path, lambda part: _write_parquet(part, columns))
-
-
-def stage_spreadsheet(staged: Staged, path: Path, columns: Mapping[str, Column]) -> None:
-    """A CSV or TSV to be opened in a spreadsheet: what it would run as a formula has a ' in front, and is text."""
-    rows = (map(spreadsheet_cell, row) for row in zip(*columns.values(), strict=True))
-    text = _delimited([*map(spreadsheet_cell, columns)], map(list, rows), DELIMITERS[path.suffix.lower()])
-    # By the mark at the start, spreadsheets know that this is UTF-8.
-    staged.text(path, "\ufeff" + text)
-
-
-def spreadsheet_cell(cell: Any) -> Any:
-    """A cell that no spreadsheet runs: a text that starts like a formula gets a ' in front."""
-    if not isinstance(cell, str) or PLAIN_NUMBER.fullmatch(cell) or not FORMULA.match(cell):
-        return cell
-    return f"'{cell}"
-
-
-def _delimited(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str) -> str:
-    parts, every = [], chain([header], rows)
-    while some := list(islice(every, ROWS_AT_ONCE)):
-        text = io.StringIO()
-        plain = csv.writer(text, lineterminator="\n", delimiter=delimiter)
-        plain.writerows(some)
-        parts.append(text.getvalue())
-        # A bare carriage return ends a row for every reader, and Python before 3.13 does not quote it.
-        if "\r" in parts[-1]:
-            parts[-1] = _with_returns(some, delimiter)
-    return "".join(parts)
-
-
-def _with_returns(rows: Iterable[Sequence[Any]], delimiter: str) -> str:
-    """Rows in which a cell has a carriage return are quoted."""
-    text = io.StringIO()
-    plain = csv.writer(text, lineterminator="\n", delimiter=delimiter)
-    quoted = csv.writer(text, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
-    for row in rows:
-        ends = any(isinstance(cell, str) and "\r" in cell for cell in row)
-        (quoted if ends else plain).writerow(row)
-    return text.getvalue()
-
-
-def _write_parquet(path: Path, columns: Mapping[str, Column]) -> None:
-    # By way of JSON lines: DuckDB reads no Python lists, and neither pandas nor Arrow need be here.
-    import duckdb
-
-    names = [f"column{k}" for k in range(len(columns))]
-    kinds = [PARQUET_KINDS.get(type(next(iter(column), None)), "VARCHAR") for column in columns.values()]
-    between = path.with_name(f"{path.name}.jsonl")
-    rows = zip(*columns.values(), strict=True)
-    lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
-    try:
-        between.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        # Names of columns are the user's: quotes in them are doubled, as SQL wants.
-        titles = ['"' + name.replace('"', '""') + '"' for name in columns]
-        chosen = ", ".join(f"{name} AS {title}" for name, title in zip(names, titles, strict=True))
-        types = ", ".join(f"{name}: '{kind}'" for name, kind in zip(names, kinds, strict=True))
-        reader = f"read_json(?, format = 'newline_delimited', columns = {{{types}}})"
-        with duckdb.connect() as connection:
-            connection.execute(
-                f"COPY (SELECT {chosen} FROM {reader}) TO '{_quoted(path)}' (FORMAT parquet)", [str(between)]
-            )
-    finally:
-        remove(between)
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
 
 
 def _cannot_write(path: Path, error: OSError) -> InputError:

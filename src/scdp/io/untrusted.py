@@ -11,7 +11,7 @@ import stat
 import zipfile
 from collections import Counter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from scdp.errors import InputError
 
@@ -20,11 +20,19 @@ if TYPE_CHECKING:
 
 # What a packed file may unpack to: so many times its size, and this many bytes in any case.
 MOST_TIMES, ALWAYS_ALLOWED = 200, 64 << 20
+AT_ONCE = 1 << 20
 
 
-def open_ordinary(path: Path) -> IO[bytes]:
+class Readable(Protocol):
+    """What bytes can be read from, some at a time."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def open_ordinary(path: Path, follow: bool = True) -> IO[bytes]:
     """An ordinary file, open for reading; a pipe or a device, which may never end, is refused."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags |= 0 if follow else getattr(os, "O_NOFOLLOW", 0)
     try:
         # Without waiting: a pipe that nobody writes to would hold us up for ever.
         handle = os.open(path, flags)
@@ -45,7 +53,7 @@ def read_bytes(path: Path, at_most: int | None = None) -> bytes:
     """The content of an ordinary file, of at most so many bytes."""
     with open_ordinary(path) as file:
         try:
-            content = file.read() if at_most is None else file.read(at_most + 1)
+            content = file.read() if at_most is None else read_at_most(file, at_most + 1)
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror}); try again") from error
     if at_most is not None and len(content) > at_most:
@@ -53,6 +61,15 @@ def read_bytes(path: Path, at_most: int | None = None) -> bytes:
             f"{path}: has more than the {at_most:,} bytes that are read of such a file; shorten it"
         )
     return content
+
+
+def read_at_most(file: Readable, n_bytes: int) -> bytes:
+    """Up to so many bytes; no more memory is taken than the file fills."""
+    parts: list[bytes] = []
+    while n_bytes > 0 and (part := file.read(min(n_bytes, AT_ONCE))):
+        parts.append(part)
+        n_bytes -= len(part)
+    return b"".join(parts)
 
 
 def parse_json(text: str) -> Any:
@@ -81,12 +98,12 @@ def largest_unpacked(packed: int) -> int:
     return max(ALWAYS_ALLOWED, MOST_TIMES * packed)
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, follow: bool = True) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file, by name: never unpickled, never unpacked to disk, never larger than they may be."""
     import numpy as np
 
     try:
-        with open_ordinary(path) as file, zipfile.ZipFile(file) as archive:
+        with open_ordinary(path, follow) as file, zipfile.ZipFile(file) as archive:
             members = {info.filename: info for info in archive.infolist()}
             size = sum(info.file_size for info in members.values())
             if size > largest_unpacked(os.fstat(file.fileno()).st_size):
@@ -98,7 +115,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 with archive.open(info) as member:
                     arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
             return arrays
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:
         # Each layer (zip, inflate, NumPy's header, which is Python's syntax) has its own ways to fail.

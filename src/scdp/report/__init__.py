@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scdp.io.atomic import open_folder, write_rows, write_text
 from scdp.report.page import Figure, RecordPair, ReportPage, SystemRow
 
-__all__ = ["Figure", "RecordPair", "ReportPage", "SystemRow", "open_folder", "write_rows", "write_text"]
+__all__ = ["Figure", "RecordPair", "ReportPage", "SystemRow"]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from scdp.errors import InputError
 from scdp.io.memory import Need, require
-from scdp.io.untrusted import largest_unpacked, open_ordinary, parse_json, read_bytes
+from scdp.io.untrusted import largest_unpacked, open_ordinary, parse_json, read_at_most, read_bytes
 
 Column = NDArray[np.object_]
 # Each text a column has met, by itself: cells that are equal become one text in memory.
@@ -262,7 +262,7 @@ def _unpacked(place: Path, packed: bytes) -> bytes:
     most = largest_unpacked(len(packed))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
-            content = file.read(most + 1)
+            content = read_at_most(file, most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{place}: the gzip file is damaged or cut off; make it again") from error
     if len(content) > most:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from scdp.errors import DataNotFoundError, InputError
+from scdp.io.cache import cache_root
 from scdp.paper.datasets.sources import File, Source, find_source
 
 TIMEOUT_SECONDS = 30.0
@@ -107,9 +108,11 @@ def digest_of(path: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Where fetched sets are kept: scdp/data under $SCDP_CACHE, $XDG_CACHE_HOME or ~/.cache."""
-    base = os.environ.get("SCDP_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return _expand(base) / "scdp" / "data"
+    """Where fetched sets are kept: scdp/data under $SCDP_CACHE, or data in this system's cache folder of scdp."""
+    try:
+        return cache_root() / "data"
+    except RuntimeError as error:
+        raise InputError("there is no home folder for the cache: set SCDP_CACHE to a folder") from error
 
 
 def _expand(folder: str) -> Path:

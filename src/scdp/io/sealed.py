@@ -1,0 +1,65 @@
+"""Files that are kept between runs: words and arrays enter, an .npz leaves, whole or not at all, with a checksum.
+
+It is read without pickle and never through a link; a truncated or altered file is found out and raises `Damaged`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._typing import Arrays
+from scdp.io.atomic import Staged
+from scdp.io.untrusted import parse_json, read_arrays
+
+Words = dict[str, Any]
+ABOUT, CHECKSUM = "about", "checksum"
+
+
+class Damaged(Exception):
+    """The file is not what was once written."""
+
+
+def write(path: Path, about: Words, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write beside the target, have the disk keep it, then rename."""
+    text = json.dumps(about).encode()
+    members: dict[str, Any] = {**arrays, ABOUT: np.frombuffer(text, np.uint8)}
+    members[CHECKSUM] = np.frombuffer(bytes.fromhex(digest(members)), np.uint8)
+
+    def save(part: Path) -> None:
+        with part.open("wb") as file:
+            np.savez(file, allow_pickle=False, **members)
+
+    with Staged() as staged:
+        staged.write(path, save)
+
+
+def read(path: Path) -> tuple[Words, Arrays]:
+    """Words and arrays, checked against the checksum."""
+    try:
+        members = read_arrays(path, follow=False)
+        expected = members.pop(CHECKSUM).tobytes().hex()
+        if digest(members) != expected:
+            raise Damaged(f"{path}: its checksum is another")
+        about = parse_json(members.pop(ABOUT).tobytes().decode())
+    except (KeyError, ValueError) as error:
+        raise Damaged(f"{path}: cannot be read ({error})") from error
+    if not isinstance(about, dict):
+        raise Damaged(f"{path}: has no words")
+    return about, members
+
+
+def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A sum over names, kinds, shapes and values, in any order of the names."""
+    total = blake2b(digest_size=32)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        total.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        total.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+    return total.hexdigest()
