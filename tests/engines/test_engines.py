@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -13,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scdp.engines import LocalEngine
-from scdp.engines.finished import FinishedShards
+from scdp.engines import LocalEngine, local
+from scdp.engines.finished import FinishedShards, ShardWarning, shard_files
 from scdp.engines.local import Worker
 from scdp.errors import InputError
+from scdp.io import sealed
 from scdp.linkage import shards as shards_module
 from scdp.linkage.curves import Knots
 from scdp.linkage.ensemble import Ensemble, Parameters
@@ -140,18 +143,110 @@ def test_a_killed_process_costs_only_what_it_was_doing(after, small_shards):
     assert (found == InThreads(1).sample(ensemble, pairs, known, N_DRAWS, 5)).all()
 
 
+class Stopping(LocalEngine):
+    """Stops its first process as soon as it has work, which it then neither does nor gives back."""
+
+    n_stopped = 0
+
+    def start(self, ensemble: Ensemble) -> Worker:
+        worker = super().start(ensemble)
+        if not self.n_stopped:
+            self.n_stopped += 1
+            threading.Thread(target=self._stop, args=(worker,), daemon=True).start()
+        return worker
+
+    def _stop(self, worker: Worker) -> None:
+        while worker.heard > time.monotonic():
+            time.sleep(0.01)
+        assert worker.process.pid is not None
+        os.kill(worker.process.pid, signal.SIGSTOP)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_process_that_falls_silent_is_replaced(small_shards, monkeypatch):
+    monkeypatch.setattr(local, "SILENT_SECONDS", 3.0)
+    monkeypatch.setattr(local, "BEAT_SECONDS", 0.2)
+    pairs, known = made_problem()
+    ensemble = made_ensemble()
+    engine = Stopping(1, fewest=0)
+    found = engine.sample(ensemble, pairs, known, N_DRAWS, 5)
+    assert engine.n_stopped == 1
+    assert (found == InThreads(1).sample(ensemble, pairs, known, N_DRAWS, 5)).all()
+
+
+class Slow(LocalEngine):
+    """Its processes take longer over a shard than one may be silent."""
+
+    @staticmethod
+    def work(connection: Connection, beat_seconds: float) -> None:
+        really = shards_module.Shard.sample
+
+        def slowly(*arguments: object) -> object:
+            time.sleep(4.5)
+            return really(*arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shards_module.Shard, "sample", slowly)
+            LocalEngine.work(connection, beat_seconds)
+
+
+def test_a_process_that_works_for_long_is_not_silent(monkeypatch):
+    monkeypatch.setattr(local, "SILENT_SECONDS", 3.0)
+    monkeypatch.setattr(local, "BEAT_SECONDS", 0.2)
+    pairs, known = made_problem(400)
+    ensemble = made_ensemble()
+    found = Slow(1, fewest=0).sample(ensemble, pairs, known, N_DRAWS, 5)
+    assert (found == InThreads(1).sample(ensemble, pairs, known, N_DRAWS, 5)).all()
+
+
+KILLED = """
+import os, signal, sys, threading, time
+sys.path[:0] = FOLDERS
+from test_engines import *
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Dying(LocalEngine):
+    def start(self, ensemble):
+        if sys.argv[1] == "while processes start":
+            threading.Timer(0.3, die).start()
+        return super().start(ensemble)
+
+if __name__ == "__main__":
+    shards_module.ENTRIES_AT_ONCE = 200
+    Dying(2, fewest=0).sample(made_ensemble(), *made_problem(), 500, 5, die)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("moment", ["while processes start", "while they work"])
+def test_the_processes_of_a_killed_run_end_without_a_word(tmp_path: Path, moment):
+    script = tmp_path / "run.py"
+    folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    script.write_text(KILLED.replace("FOLDERS", repr(folders)), encoding="utf-8")
+    # The processes hold standard error open: reading it ends when the last of them has.
+    ended = subprocess.run(
+        [sys.executable, str(script), moment], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert ended.stderr == ""
+
+
 class Deadly(LocalEngine):
     """Its processes die of every shard."""
 
     @staticmethod
-    def work(connection: Connection, ensemble: Ensemble) -> None:
+    def work(connection: Connection, beat_seconds: float) -> None:
         connection.recv()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_records_that_kill_every_process_are_given_up_in_a_sentence(small_shards):
     pairs, known = made_problem(400)
-    with pytest.raises(InputError, match="3 processes have died while clustering the same records"):
+    with pytest.raises(
+        InputError, match="3 processes have died or stopped while clustering the same records"
+    ):
         Deadly(1, fewest=0).sample(made_ensemble(), pairs, known, N_DRAWS, 5)
 
 
@@ -160,16 +255,109 @@ def test_what_is_finished_is_not_done_again(small_shards, tmp_path: Path, fewest
     pairs, known = made_problem()
     ensemble = made_ensemble()
     first = LocalEngine(1, tmp_path, fewest=fewest).sample(ensemble, pairs, known, N_DRAWS, 5)
-    kept = sorted(tmp_path.glob("shard-*.npy"))
+    kept = shard_files(tmp_path)
     assert len(kept) > 5
     # One is missing and one is cut short: only these two are sampled again.
     kept[0].unlink()
     kept[1].write_bytes(kept[1].read_bytes()[:100])
     times = {path: path.stat().st_mtime_ns for path in kept[2:]}
-    again = LocalEngine(1, tmp_path, fewest=fewest).sample(ensemble, pairs, known, N_DRAWS, 5)
+    with pytest.warns(ShardWarning, match="some of what was kept is damaged"):
+        again = LocalEngine(1, tmp_path, fewest=fewest).sample(ensemble, pairs, known, N_DRAWS, 5)
     assert (first == again).all()
-    assert sorted(tmp_path.glob("shard-*.npy")) == kept
+    assert shard_files(tmp_path) == kept
     assert {path: path.stat().st_mtime_ns for path in kept[2:]} == times
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def fill_with_zeros(path: Path) -> None:
+    _, arrays = sealed.read(path)
+    arrays["draws"][:] = 0
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def widen(path: Path) -> None:
+    about, arrays = sealed.read(path)
+    sealed.write(path, about, {"draws": np.tile(arrays["draws"], (2, 1))})
+
+
+def take_after_another_run(path: Path) -> None:
+    about, arrays = sealed.read(path)
+    sealed.write(path, about | {"run": "0" * 32}, arrays)
+
+
+def swap_with_another(path: Path) -> None:
+    about, arrays = sealed.read(path)
+    sealed.write(path, about | {"shard": f"shard-{'0' * 32}.npz"}, arrays)
+
+
+def put_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def put_a_link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def put_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_a_bit,
+        fill_with_zeros,
+        widen,
+        take_after_another_run,
+        swap_with_another,
+        put_a_pipe,
+        put_a_link,
+        put_a_folder,
+    ],
+)
+def test_what_was_kept_and_is_damaged_is_made_again_with_a_note(small_shards, tmp_path: Path, damage):
+    pairs, known = made_problem()
+    ensemble = made_ensemble()
+    first = LocalEngine(1, tmp_path).sample(ensemble, pairs, known, N_DRAWS, 5)
+    for path in shard_files(tmp_path):
+        damage(path)
+    with pytest.warns(ShardWarning, match="is damaged or of another run; it is made again"):
+        again = LocalEngine(1, tmp_path).sample(ensemble, pairs, known, N_DRAWS, 5)
+    assert (first == again).all()
+    assert (LocalEngine(1, tmp_path).sample(ensemble, pairs, known, N_DRAWS, 5) == first).all()
+
+
+@pytest.mark.parametrize("fewest", [0, 10**9])
+def test_a_full_disk_is_told_once_and_the_run_goes_on(small_shards, tmp_path: Path, monkeypatch, fewest):
+    pairs, known = made_problem()
+    ensemble = made_ensemble()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    whole = InThreads(1).sample(ensemble, pairs, known, N_DRAWS, 5)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(ShardWarning, match="No space left on device.*keeps nothing for --resume") as told:
+        found = LocalEngine(1, tmp_path, fewest=fewest).sample(ensemble, pairs, known, N_DRAWS, 5)
+    assert (found == whole).all()
+    assert len(told) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_for_shards_that_cannot_be_made_is_a_warning(tmp_path: Path):
+    pairs, known = made_problem(400)
+    (tmp_path / "file").write_text("")
+    with pytest.warns(ShardWarning, match="cannot be written"):
+        LocalEngine(1, tmp_path / "file" / "shards").sample(made_ensemble(), pairs, known, N_DRAWS, 5)
 
 
 def test_what_another_run_has_finished_is_not_taken(tmp_path: Path):

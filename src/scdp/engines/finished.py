@@ -1,20 +1,33 @@
-"""Finished shards: draws are kept under a name that follows from all that led to them, and found again by it."""
+"""Finished shards: draws are kept under a name that follows from all that led to them, and found again by it.
+
+Each file has a checksum and says of which run it is. What does not fit is made again with a note; a disk that is full
+is told of once, and the run goes on.
+"""
 
 from __future__ import annotations
 
+import re
+import warnings
 from hashlib import blake2b
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.io.atomic import write_bytes
+from scdp import __version__
+from scdp.errors import InputError
+from scdp.io.leftovers import PART, find_leftovers, remove
+from scdp.io.sealed import Damaged, read, write
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.shards import Draws, Shard
 
-PREFIX = "shard-"
+FORMAT = "scdp-shard"
+NAMES = r"shard-[0-9a-f]{32}\.npz"
+
+
+class ShardWarning(UserWarning):
+    """A finished shard could not be kept or found again; the run goes on without it."""
 
 
 class FinishedShards:
@@ -22,37 +35,84 @@ class FinishedShards:
 
     def __init__(self, folder: Path | None, ensemble: Ensemble, n_draws: int, seed: int) -> None:
         self.folder = folder
-        self._run = blake2b(digest_size=16)
-        if folder is not None:
+        self._n_draws = n_draws
+        self._run = blake2b(f"{FORMAT} {__version__} {np.__version__}".encode(), digest_size=16)
+        if folder is None:
+            return
+        try:
             folder.mkdir(parents=True, exist_ok=True)
-            _add(self._run, np.array([n_draws, seed, ensemble.n_rescans]))
-            for array in _arrays_of(ensemble):
-                _add(self._run, array)
+        except OSError as error:
+            self._give_up(f"{folder}: cannot be written ({error.strerror})")
+        _add(self._run, np.array([n_draws, seed, ensemble.n_rescans]))
+        for array in _arrays_of(ensemble):
+            _add(self._run, array)
 
     def find(self, shard: Shard) -> Draws | None:
         """The draws of a shard that was finished before."""
-        if self.folder is None:
+        path = self._path(shard)
+        if path is None:
+            return None
+        if not path.is_symlink() and not path.exists():
             return None
         try:
-            draws: NDArray[Any] = np.load(self._path(shard), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
-            # Missing or damaged: it is only sampled again.
-            return None
-        fits = draws.dtype == np.int32 and draws.ndim == 2 and draws.shape[1] == len(shard.items)
-        return draws if fits else None
+            about, arrays = read(path)
+            draws = arrays["draws"]
+        except (Damaged, KeyError):
+            draws, about = np.empty(0), {}
+        fits = draws.dtype == np.int32 and draws.shape == (self._n_draws, len(shard.items))
+        if fits and about == self._about(path):
+            return draws
+        self._tell_damaged()
+        return None
 
     def keep(self, shard: Shard, draws: Draws) -> None:
-        if self.folder is not None:
-            content = BytesIO()
-            np.save(content, draws)
-            write_bytes(self._path(shard), content.getvalue())
+        """Keep the draws of a shard, if the disk takes them."""
+        path = self._path(shard)
+        if path is None:
+            return
+        try:
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                remove(path)
+            write(path, self._about(path), {"draws": draws})
+        except InputError as error:
+            self._give_up(str(error))
 
-    def _path(self, shard: Shard) -> Path:
-        assert self.folder is not None
+    def _tell_damaged(self) -> None:
+        warnings.warn(
+            f"{self.folder}: some of what was kept is damaged or of another run; it is made again",
+            ShardWarning,
+            stacklevel=3,
+        )
+
+    def _give_up(self, why: str) -> None:
+        warnings.warn(f"{why}; the run goes on, and keeps nothing for --resume", ShardWarning, stacklevel=3)
+        self.folder = None
+
+    def _about(self, path: Path) -> dict[str, Any]:
+        return {"format": FORMAT, "run": self._run.hexdigest(), "shard": path.name}
+
+    def _path(self, shard: Shard) -> Path | None:
+        # Threads share this, and any of them may give the folder up.
+        folder = self.folder
+        if folder is None:
+            return None
         digest = self._run.copy()
         for array in (shard.items, shard.left, shard.right, shard.features, shard.known):
             _add(digest, array)
-        return self.folder / f"{PREFIX}{digest.hexdigest()}.npy"
+        return folder / f"shard-{digest.hexdigest()}.npz"
+
+
+def shard_files(folder: Path) -> list[Path]:
+    """The finished shards in a folder, by their exact names."""
+    return sorted(path for path in folder.glob("shard-*.npz") if re.fullmatch(NAMES, path.name))
+
+
+def discard(folder: Path) -> None:
+    """Remove the finished shards, and the folder if nothing else is in it."""
+    for path in (*shard_files(folder), *(half for half, _ in find_leftovers(folder, NAMES, PART))):
+        remove(path)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _add(digest: Any, array: NDArray[Any]) -> None:

@@ -1,16 +1,22 @@
 """The local engine: shards go to threads, or where they are very many to processes of this machine; draws come back.
 
-A process that dies costs only the shards it was working on, which go to another; with a folder, what is done is kept
-there, and a run that is started again takes it up.
+A process that dies or falls silent costs only the shards it was working on, which go to another; with a folder, what
+is done is kept there, and a run that is started again takes it up.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
+import signal
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -32,6 +38,11 @@ FEWEST_PAIRS = 2_000_000
 FEWEST_ASKED_FOR = 20_000
 # A shard that so many processes have died of is at fault itself.
 MOST_DEATHS = 3
+# A process tells so often that it lives, and is replaced when it has not for so long; it may take longer to start.
+BEAT_SECONDS = 1.0
+SILENT_SECONDS = 60.0
+STARTING_SECONDS = 120.0
+BEAT = None
 
 
 class LocalEngine(OnThisMachine):
@@ -110,14 +121,15 @@ class LocalEngine(OnThisMachine):
                         continue
                     worker = workers.pop()
                     busy[worker.connection] = worker, job
-                    worker.hand_over(job.shard, n_draws, seed)
+                    worker.send((job.shard, n_draws, seed))
                 if not busy:
                     return
-                for connection in wait(list(busy)):
-                    assert isinstance(connection, Connection)
-                    worker, job = busy.pop(connection)
+                for worker, job in _who_spoke(busy):
                     drawn = worker.result()
-                    if drawn is None:
+                    if drawn is BEAT and worker.lives:
+                        continue
+                    del busy[worker.connection]
+                    if drawn is BEAT:
                         again.append(job.after_a_death())
                         workers.append(self.start(ensemble))
                         continue
@@ -133,21 +145,27 @@ class LocalEngine(OnThisMachine):
         # Not forked: threads of this process may hold locks that a copy would wait for without end.
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=self.work, args=(theirs, ensemble), daemon=True)
-        process.start()
+        process = context.Process(target=self.work, args=(theirs, BEAT_SECONDS), daemon=True)
+        with _interrupts_blocked():
+            process.start()
         # Now only the process holds its end, so that its death is the end of the line.
         theirs.close()
-        return Worker(process, ours)
+        worker = Worker(process, ours)
+        worker.send(ensemble)
+        return worker
 
     @staticmethod
-    def work(connection: Connection, ensemble: Ensemble) -> None:
+    def work(connection: Connection, beat_seconds: float) -> None:
         """Sample shards until the line ends."""
-        while True:
-            try:
+        # A line that ends, in the middle of a message too, means that nobody waits for the result.
+        with suppress(EOFError, OSError, pickle.UnpicklingError):
+            connection.send(BEAT)
+            ensemble = connection.recv()
+            while True:
                 shard, n_draws, seed = connection.recv()
-            except EOFError:
-                return
-            connection.send(shard.sample(ensemble, n_draws, seed))
+                with _heartbeat(connection, beat_seconds):
+                    draws = shard.sample(ensemble, n_draws, seed)
+                connection.send(draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,39 +178,100 @@ class Job:
     def after_a_death(self) -> Job:
         if self.deaths + 1 >= MOST_DEATHS:
             raise InputError(
-                f"{MOST_DEATHS} processes have died while clustering the same records, most likely for want of "
-                "memory; free some, or use fewer --workers"
+                f"{MOST_DEATHS} processes have died or stopped while clustering the same records, most likely for want "
+                "of memory; free some, or use fewer --workers"
             )
         return Job(self.shard, self.deaths + 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Worker:
-    """A process, and the line to it."""
+    """A process, the line to it, and when it was last heard of."""
 
     process: BaseProcess
     connection: Connection
+    lives: bool = True
+    heard: float = field(default_factory=lambda: time.monotonic() + STARTING_SECONDS)
+    # Sending waits for the process to read, and this one must not wait for a process that is stopped.
+    sender: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
 
-    def hand_over(self, shard: Shard, n_draws: int, seed: int) -> None:
-        try:
-            self.connection.send((shard, n_draws, seed))
-        except OSError:
-            # It is dead, which asking for its result will tell.
-            return
+    @property
+    def is_silent(self) -> bool:
+        return time.monotonic() - self.heard > SILENT_SECONDS
+
+    def send(self, message: object) -> None:
+        """Send in the background; whether the process is dead, asking for its result will tell."""
+        self.heard = max(self.heard, time.monotonic())
+        self.sender.submit(self.connection.send, message)
 
     def result(self) -> Draws | None:
-        """The draws, or None if it has died."""
+        """The draws; None if it only tells that it lives, or does not any more."""
         try:
-            draws: Draws = self.connection.recv()
-        except (EOFError, OSError):
+            if self.is_silent and not self.connection.poll():
+                raise EOFError
+            draws = self._receive()
+        except (EOFError, OSError, pickle.UnpicklingError):
             self.stop()
             return None
+        self.heard = time.monotonic()
+        return draws
+
+    def _receive(self) -> Draws | None:
+        # A process that is stopped in the middle of a message would be waited for without end.
+        watch = threading.Timer(SILENT_SECONDS, self.process.kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            draws: Draws | None = self.connection.recv()
+        finally:
+            watch.cancel()
         return draws
 
     def stop(self) -> None:
-        self.connection.close()
-        self.process.terminate()
+        self.lives = False
+        # A process that is stopped does not heed a gentler signal.
+        self.process.kill()
         self.process.join()
+        self.sender.shutdown()
+        self.connection.close()
+
+
+def _who_spoke(busy: dict[Connection, tuple[Worker, Job]]) -> list[tuple[Worker, Job]]:
+    """The workers that said something, died, or have been silent for too long."""
+    spoke = wait(list(busy), timeout=BEAT_SECONDS)
+    return [(worker, job) for line, (worker, job) in list(busy.items()) if line in spoke or worker.is_silent]
+
+
+@contextmanager
+def _heartbeat(connection: Connection, seconds: float) -> Iterator[None]:
+    """Tell all the while that this process lives; nothing else may be sent in here."""
+    done = threading.Event()
+
+    def beat() -> None:
+        with suppress(OSError):
+            while not done.wait(seconds):
+                connection.send(BEAT)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """A process that is started in here never hears of Ctrl-C, which is for this one to act on."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _next(shards: Iterator[Shard]) -> Job | None:
