@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scdp import _compile as compiling
 
 
@@ -49,3 +51,82 @@ def test_numba_settings_of_others_are_left_alone():
         "print(numba.config.CACHE_DIR == before)"
     )
     assert run(code) == "True"
+
+
+KERNEL = (
+    "from scdp.chains.arithmetic import log_table; "
+    "print(log_table(2)[2], sum(log_table.stats.cache_hits.values()))"
+)
+
+
+def kernel_run(folder: Path) -> tuple[str, str]:
+    """What a kernel gives and how often it was found in the cache; and what is said on the way."""
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"SCDP_CACHE": str(folder)},
+    )
+    return done.stdout.strip(), done.stderr
+
+
+def damage_by_cutting(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:40])
+
+
+def damage_by_emptying(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def damage_by_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def damage_by_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "damage", [damage_by_cutting, damage_by_emptying, damage_by_a_bit, damage_by_a_folder]
+)
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_damaged_cache_is_a_warning_and_mends(tmp_path: Path, damage, ending):
+    assert kernel_run(tmp_path) == ("0.6931471805599453 0", "")
+    assert kernel_run(tmp_path) == ("0.6931471805599453 1", "")
+    (found,) = tmp_path.rglob(f"arithmetic.log_table*.{ending}")
+    damage(found)
+    result, said = kernel_run(tmp_path)
+    assert result == "0.6931471805599453 0"
+    if damage is not damage_by_a_folder or ending == "nbi":
+        assert said.count("KernelCacheWarning") == 1
+    if damage is not damage_by_a_folder:
+        assert kernel_run(tmp_path) == ("0.6931471805599453 1", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_a_cache_that_everybody_can_write_is_not_used(tmp_path: Path):
+    kernel_run(tmp_path)
+    folder = tmp_path / "scdp" / "kernels" / compiling.kernel_sources_digest()
+    folder.chmod(0o777)
+    assert (
+        run("from scdp._compile import cache_folder; print(cache_folder())", SCDP_CACHE=str(tmp_path))
+        == "None"
+    )
+
+
+def test_a_command_says_a_warning_in_a_sentence(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("id,cluster\n1,a\n2,a\n", encoding="utf-8")
+    code = (
+        "import warnings; from scdp import metrics; from scdp.cli import main\n"
+        "from scdp._compile import KernelCacheWarning\n"
+        "metrics.evaluate = lambda *_: warnings.warn('kernels are compiled anew', KernelCacheWarning) or {}\n"
+        "main(['evaluate', 'a.csv', 'a.csv'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stderr == "scdp: note: kernels are compiled anew\n"

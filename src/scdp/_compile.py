@@ -1,10 +1,16 @@
-"""How kernels are compiled: one decorator, one set of flags, and a disk cache that cannot go stale."""
+"""How kernels are compiled: one decorator, one set of flags, and a disk cache that cannot go stale.
+
+The cache is only there to save time: what is damaged or cannot be written is told of once, and compiled anew.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
+import stat
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -12,13 +18,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from scdp.io.cache import cache_root
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Reordering sums is what makes loops vectorise; NaN and infinity keep their meaning, unlike in full fastmath.
 FLAGS = frozenset({"reassoc", "contract", "nsz", "arcp"})
+DIGEST_BYTES = 32
 _PACKAGE = Path(__file__).parent
 _lock = threading.Lock()
+_told = False
+
+
+class KernelCacheWarning(UserWarning):
+    """Compiled kernels could not be kept or found again; they are compiled anew."""
 
 
 @cache
@@ -35,22 +50,94 @@ def kernel_sources_digest() -> str:
 @cache
 def cache_folder() -> Path | None:
     """Where compiled kernels are kept, or None when no folder can be written (they are then compiled anew)."""
-    base = os.environ.get("SCDP_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
-        folder = Path(base).expanduser() / "scdp" / "kernels" / kernel_sources_digest()
-        folder.mkdir(parents=True, exist_ok=True)
-        usable = os.access(folder, os.W_OK)
+        folder = cache_root() / "kernels" / kernel_sources_digest()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        usable = os.access(folder, os.W_OK) and _is_safe(folder)
     except (OSError, RuntimeError):
         return None
     return folder if usable else None
 
 
+def _is_safe(folder: Path) -> bool:
+    """Whether nobody else can put code there: what is found in it is run."""
+    if not hasattr(os, "geteuid"):
+        return True
+    status = folder.stat()
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & stat.S_IWOTH
+
+
+class CheckedFiles(IndexDataCacheFile):
+    """The files of a kernel's cache, each with a checksum before its content."""
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            content = self._read(self._index_path)
+        except FileNotFoundError:
+            return {}
+        version, stamp, overloads = pickle.loads(content)
+        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._write(self._index_path, self._dump((self._version, self._source_stamp, overloads)))
+
+    def _load_data(self, name: str) -> Any:
+        return pickle.loads(self._read(self._data_path(name)))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(self._data_path(name), self._dump(data))
+
+    def _read(self, path: str) -> bytes:
+        content = Path(path).read_bytes()
+        found, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+        if hashlib.sha256(data).digest() != found:
+            Path(path).unlink(missing_ok=True)
+            raise ValueError(f"{path} is damaged")
+        return data
+
+    def _write(self, path: str, data: bytes) -> None:
+        with self._open_for_write(path) as file:
+            file.write(hashlib.sha256(data).digest() + data)
+
+
+class KernelCache(FunctionCache):
+    """The cache of one kernel; no failure of it is more than a warning."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file: IndexDataCacheFile = CheckedFiles(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:
+            _tell(error)
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            _tell(error)
+
+
+def _tell(error: Exception) -> None:
+    """Warn, once a process: there are many kernels."""
+    global _told
+    if not _told:
+        _told = True
+        what = f"compiled kernels cannot be kept there or read again ({error}); they are compiled anew"
+        warnings.warn(f"{cache_root()}: {what}", KernelCacheWarning, stacklevel=3)
+
+
 @contextmanager
-def _numba_cache_at(folder: Path | None) -> Iterator[None]:
-    # Numba reads this setting while decorating; it is put back so that other users of Numba see no change.
+def _numba_cache_at(folder: Path) -> Iterator[None]:
+    # Numba reads this setting when a cache is made; it is put back so that other users of Numba see no change.
     with _lock:
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder) if folder else before
+        numba.config.CACHE_DIR = str(folder)
         try:
             yield
         finally:
@@ -59,18 +146,30 @@ def _numba_cache_at(folder: Path | None) -> Iterator[None]:
 
 def kernel(function: Function) -> Function:
     """Compile on first call, release the interpreter's lock while running, and keep the result on disk."""
-    return _compiled(function, FLAGS)
+    return _compile(function, FLAGS)
 
 
 def kernel_as_written(function: Function) -> Function:
     """As `kernel`, but sums and quotients are rounded in the order written: for what must equal another's last bit."""
-    return _compiled(function, frozenset())
+    return _compile(function, frozenset())
 
 
-def _compiled(function: Function, flags: frozenset[str]) -> Function:
+def _compile(function: Function, flags: frozenset[str]) -> Function:
+    compiled = numba.njit(nogil=True, fastmath=set(flags) or False, error_model="numpy")(function)
     folder = cache_folder()
-    with _numba_cache_at(folder):
-        compiled = numba.njit(
-            cache=folder is not None, nogil=True, fastmath=set(flags) or False, error_model="numpy"
-        )(function)
+    # With the compiler off it is the function itself.
+    if folder is not None and compiled is not function:
+        with _numba_cache_at(folder):
+            _keep(compiled, function, folder)
     return compiled
+
+
+def _keep(compiled: Any, function: Callable[..., Any], folder: Path) -> None:
+    try:
+        kept = KernelCache(function)
+    except (OSError, RuntimeError) as error:
+        _tell(error)
+        return
+    # Where the folder cannot be written, Numba would take one beside the source, which can go stale.
+    if Path(kept.cache_path).is_relative_to(folder):
+        compiled._cache = kept
