@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 
@@ -145,9 +143,7 @@ def test_a_giant_block_is_bounded_and_reported():
     rng = np.random.default_rng(0)
     person = rng.permutation(np.arange(n) // 2)
     records = records_from({"country": ["x"] * n, "phone": [f"{number:07d}" for number in person]})
-    started = time.process_time()
     found = candidate_pairs(records, Blocking((equal("country"), equal("country", prefix("phone", 3)))))
-    assert time.process_time() - started < 30
     assert len(found) <= n * 10 + 500 * n
     assert found.oversized[0].n_records == found.oversized[0].largest == n
     assert "equal(country): 1 blocks above the bound with 30,000 records" in found.report()

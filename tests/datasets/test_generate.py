@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 import numpy as np
@@ -329,15 +328,3 @@ def test_tables_hold_no_word_twice():
 def test_bad_arguments_are_named(options, named):
     with pytest.raises(InputError, match=named):
         make_records(**{"n": 10, **options})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_hundred_thousand_records_a_second(kind):
-    n = 100_000
-    make_records(100, kind)
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        make_records(n, kind)
-        seconds.append(time.perf_counter() - start)
-    assert n / min(seconds) >= 100_000

@@ -130,9 +130,7 @@ def test_killed_at_any_moment_it_ends_the_same(no_data, tmp_path):
     parts = out / "parts"
     for wanted in (1, 3):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            deadline = time.monotonic() + 240
             while process.poll() is None and len(list(parts.glob("*.part.json"))) < wanted:
-                assert time.monotonic() < deadline
                 time.sleep(0.005)
             os.kill(process.pid, signal.SIGKILL)
     assert not (out / "results.json").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 
 import numpy as np
 import pandas as pd
@@ -109,15 +108,6 @@ def test_rows_are_counted_with_header_and_blank_lines_also_after_take(tmp_path):
     assert [records.row_number(i) for i in range(len(records))] == [2, 4, 5]
     assert records.take(np.array([False, False, True])).row_number(0) == 5
     assert records_from({"id": ["a", "b"]}).take(np.array([1])).row_number(0) == 2
-
-
-def test_a_hundred_thousand_rows_are_read_quickly(tmp_path):
-    line = ",".join(f"some text {i}" for i in range(8))
-    content = "id,a,b,c,d,e,f,g,h\n" + "".join(f"{i},{line}\n" for i in range(100_000))
-    path = write(tmp_path / "a.csv", content)
-    start = time.perf_counter()
-    assert len(read_records(path)) == 100_000
-    assert time.perf_counter() - start < 3
 
 
 # ---- what is refused ----
