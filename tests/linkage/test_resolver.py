@@ -245,7 +245,6 @@ def test_one_row_and_rows_that_are_all_the_same(share: bool):
     assert len(set(model.predict(np.repeat(X[:1], 30, axis=0)))) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="what all records of a table share counts as common")
 def test_records_that_are_all_the_same_are_one_cluster():
     cells = {"title": ["the same"] * 12, "author": ["someone"] * 12, "year": ["1999"] * 12}
     assert len(set(records_model().predict(cells))) == 1

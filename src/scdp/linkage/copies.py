@@ -1,7 +1,7 @@
-"""Exact copies of one record: of very many only some are compared, and the others stay with them.
+"""Exact copies of one record: where they are many, one of them is compared, and the others stay with it.
 
-A hundred identical records say no more than a few dozen, but their pairs are five thousand, and a block of five hundred
-of them would be cut off.
+A hundred identical records are five thousand pairs that tell nothing, and a block of five hundred of them would be cut
+off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scdp.linkage.shards import Draws
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
-# So many copies of a record are compared.
+# More copies of a record than this are one; fewer are compared like any other records.
 MOST_COPIES = 25
 
 
@@ -43,13 +43,18 @@ class Copies:
         if groups is not None:
             numbers = np.unique(groups, return_inverse=True)[1]
             code = _encode(code * (int(numbers.max(initial=0)) + 1) + numbers)
+        # Rows of given clusters are no copies, whatever they hold.
+        code = _encode(2 * code + (known >= 0))
         order = np.argsort(code, kind="stable")
         starts = np.flatnonzero(np.diff(code[order], prepend=-1))
         rank = np.empty(n, dtype=np.int64)
         rank[order] = np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))
         first = np.empty(n, dtype=np.int64)
         first[order] = np.repeat(order[starts], np.diff(np.append(starts, n)))
-        extra = (rank >= MOST_COPIES) & filled & (known < 0)
+        many = np.empty(n, dtype=bool)
+        sizes = np.diff(np.append(starts, n))
+        many[order] = np.repeat(sizes > MOST_COPIES, sizes)
+        extra = (rank > 0) & many & filled & (known < 0)
         kept = np.flatnonzero(~extra)
         place = np.full(n, -1, dtype=np.int64)
         place[kept] = np.arange(len(kept))

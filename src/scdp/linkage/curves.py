@@ -1,6 +1,6 @@
 """The score of a pair: a sum over features of piecewise-linear functions, and of weights where one is missing.
 
-Knots are fixed; what is learned is the rise of each function over each piece, by reference type. A distance may only
+Knots are fixed; what is learned is the rise of each function over each piece. A distance may only
 speak against being together the more, the larger it is, and a pair score only for it.
 """
 

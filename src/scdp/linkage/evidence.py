@@ -24,6 +24,8 @@ TYPICAL = np.array([6.0, 2.0, 1.5, 1.0, 0.7, 0.4, 0.4]) / 12.0
 N_LEVELS = len(TYPICAL)
 # The typical curve counts as much as so many labelled pairs.
 PRIOR_PAIRS = 8.0
+# Labelled strangers count as much as so many random pairs of the table: little, but where it has only a few records.
+PRIOR_STRANGERS = 200.0
 # Before any label: the probability that a column describes the thing, and not the occasion of writing it down.
 DESCRIBES_THE_THING = 0.9
 # Random pairs are corrected for the matches among them where these are more than this share.
@@ -107,21 +109,26 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of members of one cluster: labelled pairs by level, (comparisons, levels)."""
+    """What is known of members of one cluster: labelled pairs by level, (comparisons, levels).
+
+    `strangers` are the shares of labelled strangers by level. They stand in where a table has few pairs of its own.
+    """
 
     layout: Layout
     counts: Floats
+    strangers: Floats | None = None
 
     @classmethod
     def learn(cls, layout: Layout, features: Features, weight: Floats) -> Self:
         """From labelled pairs; `weight` is 0 for pairs of different clusters."""
         together = weight > 0
         counts = levels_of(features[together], layout.n_comparisons, weight[together])
-        return cls(layout, counts)
+        strangers = levels_of(features[~together], layout.n_comparisons) + 0.5
+        return cls(layout, counts, strangers / strangers.sum(axis=1, keepdims=True))
 
     def without(self, other: Floats) -> Evidence:
         """The same without the counts of some clusters."""
-        return Evidence(self.layout, np.maximum(self.counts - other, 0.0))
+        return Evidence(self.layout, np.maximum(self.counts - other, 0.0), self.strangers)
 
     def members(self, strangers: Floats) -> Floats:
         """How often members fall into each level: a mean over columns that describe the thing, and that do not.
@@ -147,6 +154,8 @@ class Evidence:
         `n_pairs` is the number of all pairs of the table, `rates` the least and largest match rate that is believed.
         """
         seen = levels_of(thin(strangers), self.layout.n_comparisons) + 0.5
+        if self.strangers is not None:
+            seen += PRIOR_STRANGERS * self.strangers
         seen /= seen.sum(axis=1, keepdims=True)
         strangers_share = seen
         for _ in range(N_ROUNDS):

@@ -21,7 +21,6 @@ from scdp.folds import canonical_labels, held_out_sets
 from scdp.linkage.curves import Knots, Places, add_back, add_up
 from scdp.linkage.ensemble import BASE, NEGLIGIBLE, Ensemble, Parameters, believable_rates
 from scdp.linkage.evidence import (
-    N_LEVELS,
     Evidence,
     Layout,
     TableEvidence,
@@ -274,11 +273,9 @@ def _fold(pairs: Pairs, cluster: Integers, trees: Floats | None, rng: np.random.
 
 
 def _learn_evidence(layout: Layout, folds: Sequence[TrainingFold]) -> Evidence:
-    counts = np.zeros((layout.n_comparisons, N_LEVELS))
-    for fold in folds:
-        weight = member_weights(fold.cluster, fold.pairs.left, fold.pairs.right)[1]
-        counts += Evidence.learn(layout, fold.pairs.features, weight).counts
-    return Evidence(layout, counts)
+    features = np.concatenate([fold.pairs.features for fold in folds])
+    weights = [member_weights(fold.cluster, fold.pairs.left, fold.pairs.right)[1] for fold in folds]
+    return Evidence.learn(layout, features, np.concatenate(weights))
 
 
 def _training_table(evidence: Evidence, folds: Sequence[TrainingFold]) -> TableEvidence:

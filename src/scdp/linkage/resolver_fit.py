@@ -218,7 +218,8 @@ class ResolverFit:
         one = rng.integers(0, n, EXPLAIN_PAIRS)
         other = (one + rng.integers(1, max(n, 2), EXPLAIN_PAIRS)) % n
         strangers = comparer.compare(one[one != other], other[one != other])
-        ensemble = self.ensemble.set_to(strangers, strangers, max(len(strangers), 1), n)
+        share = len(strangers) / max(n * (n - 1) / 2.0, 1.0)
+        ensemble = self.ensemble.set_to(strangers, strangers, max(len(strangers), 1), max(int(share * n), 2))
         features = comparer.compare(np.array([i]), np.array([j]))
         distances = features[0, : len(rows.spec.fields)].astype(np.float64)
         said = lose_each(ensemble, features, len(rows.spec.fields))[0]

@@ -56,6 +56,7 @@ def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
     if ensemble.evidence is not None and ensemble.table is not None:
         arrays |= {
             "evidence": ensemble.evidence.counts,
+            "strangers": _or_empty(ensemble.evidence.strangers),
             "table.ratio": ensemble.table.ratio,
             "table.exact": ensemble.table.exact,
         }
@@ -82,7 +83,10 @@ def ensemble_from_parts(
         counts = array_part(arrays, "evidence", shape)
         if (counts < 0).any():
             raise InputError("'evidence' holds a count below 0")
-        evidence = Evidence(columns.layout, counts)
+        strangers = array_part(arrays, "strangers", (None, N_LEVELS))
+        if len(strangers) not in (0, n_names) or (strangers < 0).any():
+            raise InputError("'strangers' are not shares by comparison")
+        evidence = Evidence(columns.layout, counts, strangers if len(strangers) else None)
         ratio, exact = array_part(arrays, "table.ratio", shape), array_part(arrays, "table.exact", (n_names,))
         table = TableEvidence(columns.layout, ratio, exact)
     return Ensemble(
@@ -95,6 +99,10 @@ def ensemble_from_parts(
         number(words, "n_rescans", 0, MOST_RESCANS),
         table,
     )
+
+
+def _or_empty(strangers: NDArray[Any] | None) -> NDArray[Any]:
+    return np.zeros((0, N_LEVELS)) if strangers is None else strangers
 
 
 def real(words: Mapping[str, Any], name: str) -> float:
