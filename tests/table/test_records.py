@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from scdp.errors import InputError
+from scdp.table import records as records_module
 from scdp.table.records import Records, complete_column, read_records, records_from, unique_ids
 
 ROWS = [
@@ -165,6 +167,52 @@ def test_a_truncated_gzip_file_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(InputError, match="damaged or cut off"):
         read_records(path)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([b"\xff\x00"]), pa.array([[b"a"]]), pa.array([{"x": b"a"}]), pa.array([b"abc"], pa.binary(3))],
+)
+def test_bytes_in_parquet_are_refused(tmp_path, column):
+    parquet.write_table(pa.table({"id": ["1"], "photo": column}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="column 'photo' holds bytes and not text; write it as text"):
+        read_records(tmp_path / "a.parquet")
+
+
+def test_a_name_twice_in_parquet_is_refused_and_capitals_make_another_name(tmp_path):
+    cells = [pa.array(["1"]), pa.array([{"id": "x", "y": [1]}]), pa.array(["2"])]
+    parquet.write_table(pa.table(cells, names=["id", "more", "id"]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="the column name 'id' occurs twice"):
+        read_records(tmp_path / "a.parquet")
+    parquet.write_table(pa.table(cells, names=["ID", "more", "id"]), tmp_path / "b.parquet")
+    found = read_records(tmp_path / "b.parquet")
+    assert (found.names, found["ID"][0], found["id"][0]) == (("ID", "more", "id"), "1", "2")
+
+
+def test_a_small_parquet_file_of_very_many_rows_is_refused_unread(tmp_path, monkeypatch):
+    """40 million rows of one value take few bytes."""
+    ones = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1_000_000, np.int8)), pa.array(["x"]))
+    with parquet.ParquetWriter(tmp_path / "a.parquet", pa.schema({"id": ones.type})) as writer:
+        for _ in range(40):
+            writer.write_table(pa.table({"id": ones}))
+    assert (tmp_path / "a.parquet").stat().st_size < 200_000
+    monkeypatch.setattr(records_module, "_parquet_column", None)
+    with pytest.raises(InputError, match="unpacks to at least 320,000,000 bytes"):
+        read_records(tmp_path / "a.parquet")
+
+
+def test_too_few_file_handles_are_not_called_damage(tmp_path):
+    parquet.write_table(pa.table({"id": ["1"]}), tmp_path / "a.parquet")
+    read_records(tmp_path / "a.parquet")
+
+    class Full:
+        def __init__(self, *_):
+            raise duckdb.IOException('Cannot open file "a.parquet": Too many open files')
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb, "connect", Full)
+        with pytest.raises(InputError, match="too many files are open"):
+            read_records(tmp_path / "a.parquet")
 
 
 def test_an_empty_parquet_table_is_refused(tmp_path):
