@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from scdp import SCDP, metrics
+from scdp import SCDP, EntityResolver, metrics
 from scdp.chains.start import initial_state
 from scdp.chains.state import Priors
 from scdp.chains.vectors.items import lay_out_vectors
@@ -177,6 +177,15 @@ def test_chains_that_disagree_give_a_warning_that_names_what():
 def test_wrong_parameters_are_named(parameters: dict, says: str):
     with pytest.raises(InputError, match=says):
         quick(**parameters).fit(blobs(n=10)[0])
+
+
+@pytest.mark.parametrize("largest", [2**63 - 1, 2**62 + 1])
+@pytest.mark.parametrize("dtype", [np.int64, object])
+def test_labels_that_leave_no_room_for_new_ones_are_refused(largest, dtype):
+    y = np.array([largest, largest, 0, 0, -1, -1], dtype=dtype)
+    for model in (SCDP(n_chains=1, n_sweeps=2, random_state=0), EntityResolver(random_state=0)):
+        with pytest.raises(InputError, match="which is too large; give clusters smaller numbers or names"):
+            model.fit(np.arange(6.0)[:, None], y)
 
 
 def test_wrong_labels_and_groups_are_named():

@@ -20,6 +20,9 @@ from scdp.table.spec import Spec
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
 
+# New clusters are numbered on after the largest label.
+LARGEST_LABEL = 2**62
+
 
 def check_rows(model: Estimator, X: Any, *, reset: bool) -> Any:
     """Vectors as scikit-learn wants them; records and distances by their own rules. `reset` is for `fit`."""
@@ -80,7 +83,7 @@ def check_known(y: Any, n: int, name: str = "y") -> Integers:
     if labels.shape != (n,):
         raise InputError(f"{name} has shape {labels.shape}, but X has {n} rows; give one cluster a row")
     if labels.dtype.kind in "OUS":
-        return _number_names(labels.tolist())
+        return _number_names(labels.tolist(), name)
     if labels.dtype.kind == "f":
         labels = np.where(np.isnan(labels), float(UNKNOWN), labels)
     whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
@@ -89,10 +92,19 @@ def check_known(y: Any, n: int, name: str = "y") -> Integers:
             f"Unknown label type: {name} must hold names or whole numbers, one a cluster, with None or -1 for a row of "
             "unknown cluster"
         )
+    _check_largest(int(whole.max(initial=UNKNOWN)), name)
     return whole
 
 
-def _number_names(labels: list[Any]) -> Integers:
+def _check_largest(label: int, name: str) -> None:
+    """Refuse a label after which there is no room for new ones."""
+    if label > LARGEST_LABEL:
+        raise InputError(
+            f"{name} has the label {label}, which is too large; give clusters smaller numbers or names"
+        )
+
+
+def _number_names(labels: list[Any], name: str) -> Integers:
     """Names as numbers, in their order; None, NaN, the empty name and -1 are unknown. Whole numbers stay."""
     unknown = [
         each is None or each == "" or each == UNKNOWN or (isinstance(each, float) and np.isnan(each))
@@ -101,6 +113,7 @@ def _number_names(labels: list[Any]) -> Integers:
     given = [each for each, hidden in zip(labels, unknown, strict=True) if not hidden]
     if all(isinstance(each, int | np.integer) and not isinstance(each, bool) and each >= 0 for each in given):
         number = {each: int(each) for each in given}
+        _check_largest(max(number.values(), default=UNKNOWN), name)
     else:
         number = {each: place for place, each in enumerate(sorted(set(given), key=str))}
     pairs = zip(labels, unknown, strict=True)
