@@ -78,6 +78,6 @@ def _fit_and_predict(model: Any, rows: Rows, new: Rows | None) -> Results:
 def _few_pairs_allowed() -> Iterator[None]:
     """Take a few hundred records for more than can all be compared with each other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scdp.estimators.inputs.MOST_PAIRS", 1_000)
-        patch.setattr("scdp.linkage.wide.MOST_CANDIDATES", 500)
+        patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 1_000)
+        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 500)
         yield
