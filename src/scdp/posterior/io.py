@@ -1,4 +1,4 @@
-"""Ways in and out: a Posterior enters; its file, plain arrays or an arviz object leave, and a file comes back.
+"""Ways in and out: a Posterior enters; its file, tables, pictures or an arviz object leave, and a file comes back.
 
 The file is one .npz of plain arrays, written whole or not at all and read without pickle.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Floats, SmallIntegers
 from scdp.errors import InputError, MissingExtraError
 from scdp.io.atomic import Staged
 from scdp.io.untrusted import read_arrays
@@ -118,3 +119,84 @@ def to_arviz(posterior: Posterior) -> Any:
     if "posterior" in inspect.signature(arviz.from_dict).parameters:
         return arviz.from_dict(**groups, **layout)
     return arviz.from_dict(groups, **layout)
+
+
+def to_pandas(posterior: Posterior, labels: SmallIntegers) -> Any:
+    """One row for each item: the label of its cluster, and how sure it is that it belongs there."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError("pandas", "pandas", "A table of the clusters") from None
+    columns = {"label": labels, "probability": posterior.membership_probability(labels)}
+    return pandas.DataFrame(columns, index=posterior.names)
+
+
+def to_html(posterior: Posterior, labels: SmallIntegers) -> str:
+    """A small table: records, clusters and the expected F of the labels, with 90 % intervals."""
+    expected = posterior.expected_metrics(labels)["f"]
+    low, high = posterior.n_clusters_interval()
+    draws = f"{posterior.n_chains * posterior.n_draws:,} in {posterior.n_chains} chains"
+    rows = {
+        "Records": f"{posterior.n_items:,}",
+        "Draws": draws if posterior.n_chains > 1 else f"{posterior.n_draws:,}",
+        "Clusters": f"{int(labels.max(initial=-1)) + 1:,} (90 % interval {low:,} to {high:,})",
+        "Expected F": f"{expected['mean']:.3f} (90 % interval {expected['low']:.3f} to {expected['high']:.3f})",
+    }
+    cells = (
+        f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in rows.items()
+    )
+    return f"<table>{''.join(cells)}</table>"
+
+
+def plot_n_clusters(posterior: Posterior, labels: SmallIntegers | None, level: float, axes: Any) -> Any:
+    """A histogram of the number of clusters over draws, with its interval and the number in `labels`."""
+    axes = _make_axes() if axes is None else axes
+    low, high = posterior.n_clusters_interval(level)
+    counts = posterior.n_clusters.ravel()
+    # Bars stand over whole numbers, and there are never more than thirty.
+    step = -(-(int(counts.max()) - int(counts.min()) + 1) // 30)
+    edges = np.arange(counts.min(), counts.max() + step + 1, step) - 0.5
+    axes.hist(counts, edges, weights=np.full(len(counts), 1.0 / len(counts)), color="0.6")
+    axes.axvspan(low - 0.5, high + 0.5, alpha=0.15, label=f"{100 * level:g} % interval, {low:,} to {high:,}")
+    if labels is not None:
+        found = int(labels.max(initial=-1)) + 1
+        axes.axvline(found, color="black", linestyle="--", label=f"the answer, {found:,}")
+    axes.set(xlabel="number of clusters", ylabel="share of draws")
+    axes.legend()
+    return axes
+
+
+def plot_cluster_sizes(posterior: Posterior, labels: SmallIntegers | None, level: float, axes: Any) -> Any:
+    """How many clusters there are of each size: mean and interval over draws, and the number in `labels`."""
+    axes = _make_axes() if axes is None else axes
+    sizes, counts = count_sizes(posterior.stored)
+    low, high = np.quantile(counts, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0, method="inverted_cdf")
+    axes.vlines(sizes, low, high, color="0.6", linewidth=3, label=f"{100 * level:g} % interval")
+    axes.plot(sizes, counts.mean(axis=0), "_", color="0.3", label="mean over draws")
+    if labels is not None:
+        found = np.bincount(np.bincount(labels))
+        axes.plot(
+            np.flatnonzero(found), found[found > 0], "o", color="black", markersize=4, label="the answer"
+        )
+    axes.set(xlabel="records in a cluster", ylabel="number of clusters")
+    axes.set_yscale("symlog", linthresh=1.0)
+    axes.legend()
+    return axes
+
+
+def count_sizes(stored: StoredDraws) -> tuple[SmallIntegers, Floats]:
+    """The sizes of clusters that occur, and how many clusters have each (draw, size)."""
+    found = [np.bincount(np.bincount(draw)) for _, draws in stored.label_chunks() for draw in draws]
+    counts = np.zeros((len(found), max(map(len, found))))
+    for row, each in zip(counts, found, strict=True):
+        row[: len(each)] = each
+    sizes = np.flatnonzero(counts.any(axis=0)).astype(np.int32)
+    return sizes, counts[:, sizes]
+
+
+def _make_axes() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plots", "A picture") from None
+    return pyplot.subplots()[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -280,8 +281,7 @@ class Posterior:
         {'mean': 0.75, 'low': 0.5, 'high': 1.0}
         """
         _check_level(level)
-        answer = self.point_estimate() if labels is None else self._labels(labels)
-        return estimate_metrics(self.stored, answer, level)
+        return estimate_metrics(self.stored, self._labels_or_answer(labels), level)
 
     def expected_loss(self, labels: ArrayLike, loss: Loss = "vi") -> float:
         """The mean distance of a partition to the draws.
@@ -448,6 +448,74 @@ class Posterior:
 
         return to_arviz(self)
 
+    def to_pandas(self, labels: ArrayLike | None = None) -> Any:
+        """A table of the clusters.
+
+        Parameters
+        ----------
+        labels : array of int, optional
+            The cluster of each item; the point estimate of highest expected F, unless given.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each item, named by its id: "label", its cluster; "probability", how sure it is that it
+            belongs there (see `membership_probability`).
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 0, 1], [0, 1, 2]]], names=["a", "b", "c"]).to_pandas().round(2)
+           label  probability
+        a      0         0.67
+        b      0         0.67
+        c      1         1.00
+        """
+        from scdp.posterior.io import to_pandas
+
+        return to_pandas(self, self._labels_or_answer(labels))
+
+    def plot_n_clusters(self, labels: ArrayLike | None = None, level: float = 0.9, ax: Any = None) -> Any:
+        """Draw a histogram of the number of clusters (needs the extra "plots").
+
+        Parameters
+        ----------
+        labels : array of int, optional
+            An answer whose number of clusters is shown too.
+        level : float
+            Of the interval that is shaded.
+        ax : matplotlib axes, optional
+            Where to draw; new ones, unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from scdp.posterior.io import plot_n_clusters
+
+        _check_level(level)
+        return plot_n_clusters(self, None if labels is None else self._labels(labels), level, ax)
+
+    def plot_cluster_sizes(self, labels: ArrayLike | None = None, level: float = 0.9, ax: Any = None) -> Any:
+        """Draw how many clusters there are of each size (needs the extra "plots").
+
+        Parameters
+        ----------
+        labels : array of int, optional
+            An answer whose sizes are shown too.
+        level : float
+            Of the intervals over draws.
+        ax : matplotlib axes, optional
+            Where to draw; new ones, unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from scdp.posterior.io import plot_cluster_sizes
+
+        _check_level(level)
+        return plot_cluster_sizes(self, None if labels is None else self._labels(labels), level, ax)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write one .npz file, whole or not at all.
 
@@ -484,6 +552,20 @@ class Posterior:
         from scdp.posterior.io import load
 
         return load(path)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from scdp.posterior.io import to_html
+
+        return to_html(self, self._answer)
+
+    @cached_property
+    def _answer(self) -> SmallIntegers:
+        """The point estimate, found once."""
+        return self.point_estimate()
+
+    def _labels_or_answer(self, labels: ArrayLike | None) -> SmallIntegers:
+        return self._answer if labels is None else self._labels(labels)
 
     def _item(self, item: Any) -> int:
         if not 0 <= item < self.n_items:
