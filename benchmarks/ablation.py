@@ -22,9 +22,8 @@ from scdp.linkage import fit
 from scdp.linkage.evidence import Layout
 from scdp.linkage.features import Columns, Comparer
 from scdp.linkage.fit import Choices, Source, fit_ensemble
-from scdp.linkage.pairs import Pairs
-from scdp.linkage.sources import RecordSource, VectorSource
-from scdp.linkage.vectors import VectorView, units
+from scdp.linkage.law import Pairs
+from scdp.linkage.sources import RecordSource, VectorSource, VectorView, units
 from scdp.metrics import evaluate
 from scdp.paper.experiments.tasks import load_problem
 from scdp.posterior import Posterior

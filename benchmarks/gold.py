@@ -16,10 +16,8 @@ from scipy import stats
 import gold_chains
 from gold_tools import random_slots
 from scdp.chains import sweep
-from scdp.chains.start import initial_state
-from scdp.chains.state import Priors, State
-from scdp.chains.vectors import density
-from scdp.chains.vectors.items import Items, VectorLayout, lay_out_vectors
+from scdp.chains.state import Priors, State, initial_state
+from scdp.chains.vectors.items import Items, VectorLayout, lay_out_vectors, log_joint
 from twins.simulate import Simulated, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +38,7 @@ def quantities(items: Items, state: State) -> list[float]:
         state.cluster_concentration,
         state.type_concentration,
         float(state.cluster[-1] == state.cluster[-2]),
-        density.log_joint(items, state, CONCENTRATION_PRIORS),
+        log_joint(items, state, CONCENTRATION_PRIORS),
         state.precision[state.type[0], 0],
     ]
 

@@ -20,7 +20,7 @@ from scdp.blocking import candidate_pairs
 from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.linkage.candidates import MOST_CANDIDATES
-from scdp.linkage.copies import Copies
+from scdp.linkage.shards import Copies
 from scdp.metrics import evaluate
 from scdp.paper.datasets import load_historical
 from scdp.table.propose import proposed_comparisons

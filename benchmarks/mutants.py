@@ -145,7 +145,7 @@ MUTANTS = [
         "check_clusters", ("all hidden", "clusters given means"),
     ),
     Mutant(
-        "means drawn with the variance for a deviation", "chains/vectors/means.py",
+        "means drawn with the variance for a deviation", "chains/vectors/items.py",
         "rng.standard_normal() / np.sqrt(a)", "rng.standard_normal() / a",
         "check_clusters", ("all hidden", "means"),
     ),
@@ -175,28 +175,28 @@ MUTANTS = [
         "check_joint", ("two documents", "types"),
     ),
     Mutant(
-        "Beta(alpha, n) for Beta(alpha + 1, n)", "chains/concentration.py",
+        "Beta(alpha, n) for Beta(alpha + 1, n)", "chains/sweep.py",
         "rng.beta(concentration + 1.0, sizes[m])", "rng.beta(concentration, sizes[m])",
         "check_one_group",
     ),
     Mutant(
-        "mixture index of the concentration off by one", "chains/concentration.py",
+        "mixture index of the concentration off by one", "chains/sweep.py",
         "n_clusters + choose(rng, log_weight, n + 1)", "n_clusters + 1 + choose(rng, log_weight, n + 1)",
         "check_documents",
     ),
     Mutant(
-        "shape of the mean's precision counts clusters, not values", "chains/vectors/means.py",
+        "shape of the mean's precision counts clusters, not values", "chains/vectors/items.py",
         "0.5 * used.shape[0] * means.shape[1]", "0.5 * used.shape[0]",
         "check_mean_variance",
     ),
     Mutant(
-        "SCDP-2 gives shape and rate in the wrong order", "chains/vectors/means.py",
+        "SCDP-2 gives shape and rate in the wrong order", "chains/vectors/items.py",
         "            rate[f] = 0.5 * gap / spread\n    return shape, rate",
         "            rate[f] = 0.5 * gap / spread\n    return rate, shape",
         "check_separation_prior",
     ),
     Mutant(
-        "SCDP-3: the current mean is not among the candidates", "chains/separation/means.py",
+        "SCDP-3: the current mean is not among the candidates", "chains/separation/types.py",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 0, grid_log)",
         "check_conditioned", ("means", "normalized", "2"),

@@ -8,10 +8,9 @@ from itertools import combinations, product
 
 import numpy as np
 
-from scdp.blocking.keys import KeyMaker, scattered
+from scdp.blocking.keys import KeyMaker, TextColumns, scattered
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
-from scdp.blocking.texts import TextColumns
-from scdp.compare.cleaning import STANDARD, clean
+from scdp.compare.cells import STANDARD, clean
 from scdp.table.records import Records, records_from
 
 LETTERS = "abcdé"

@@ -23,9 +23,10 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
-from scdp.chains import concentration, sweep
+from scdp.chains import sweep
 from scdp.chains.state import GammaPrior, Priors, State
-from scdp.chains.vectors import clusters, means, split_merge, types
+from scdp.chains.vectors import clusters, split_merge, types
+from scdp.chains.vectors import items as vector_items
 from scdp.chains.vectors.items import Items, lay_out_vectors
 from twins import exact, likelihood
 from twins import vectors as plain
@@ -40,7 +41,7 @@ PAPER = sweep.Plan(scheme="paper", learn_concentrations=False)
 
 
 def _means_only(rng: np.random.Generator, items: Items, state: State) -> tuple[np.ndarray, np.ndarray]:
-    return state.cluster, means.draw_means(rng, items, state)[0]
+    return state.cluster, vector_items.draw_means(rng, items, state)[0]
 
 
 def _clusters_then_means(
@@ -51,7 +52,7 @@ def _clusters_then_means(
 
 
 def _given_means(rng: np.random.Generator, items: Items, state: State) -> tuple[np.ndarray, np.ndarray]:
-    drawn, _ = means.draw_means(rng, items, state)
+    drawn, _ = vector_items.draw_means(rng, items, state)
     return clusters.resample_clusters_given_means(rng, items, state, drawn)[:2]
 
 
@@ -105,13 +106,13 @@ def last_mean_cdf(
 
 
 def _types(rng: np.random.Generator, items: Items, state: State) -> State:
-    drawn, _ = means.draw_means(rng, items, state)
+    drawn, _ = vector_items.draw_means(rng, items, state)
     kinds, precision, _ = types.resample_types(rng, items, state, drawn)
     return state._replace(type=kinds, precision=precision)
 
 
 def _precisions(rng: np.random.Generator, items: Items, state: State) -> State:
-    drawn, _ = means.draw_means(rng, items, state)
+    drawn, _ = vector_items.draw_means(rng, items, state)
     return state._replace(precision=types.resample_precisions(rng, items, state, drawn))
 
 
@@ -239,7 +240,7 @@ def check_mean_variance() -> PValues:
     shape, rate, used = 2.5, 0.8, np.array([0, 2, 3])
     before = rate / rng.standard_gamma(shape, STARTS)
     drawn = rng.standard_normal((STARTS, 5, 2)) * np.sqrt(before)[:, None, None]
-    after = np.array([means.draw_mean_variance(rng, rows, used, shape, rate) for rows in drawn])
+    after = np.array([vector_items.draw_mean_variance(rng, rows, used, shape, rate) for rows in drawn])
     return {
         "inverse variance": kolmogorov(1 / after, stats.gamma(shape, scale=1 / rate).cdf),
         "scaled mean": kolmogorov(drawn[:, 2, 1] / np.sqrt(after), stats.norm.cdf),
@@ -264,12 +265,12 @@ def check_concentration_prior(sizes: np.ndarray) -> PValues:
     """alpha from its prior, K given alpha: after the update alpha is still Gamma, with K as before."""
     rng = stream(f"concentration prior, {len(sizes)} groups")
     shape, rate = 1.7, 0.8
-    symmetric = concentration.log_symmetric_polynomials(sizes)
+    symmetric = sweep.log_symmetric_polynomials(sizes)
     alpha = rng.standard_gamma(shape, STARTS) / rate
     k = draw_cluster_counts(rng, alpha, sizes)
     after = np.array(
         [
-            concentration.resample_concentration(rng, a, sizes, n, symmetric, shape, rate)
+            sweep.resample_concentration(rng, a, sizes, n, symmetric, shape, rate)
             for a, n in zip(alpha, k, strict=True)
         ]
     )
@@ -299,10 +300,10 @@ def check_concentration_posterior(sizes: np.ndarray, k: int) -> PValues:
     """K fixed: exact draws of alpha given K stay exact draws."""
     rng = stream(f"concentration posterior, {len(sizes)} groups")
     grid, cdf = concentration_cdf(sizes, k, 1.7, 0.8)
-    symmetric = concentration.log_symmetric_polynomials(sizes)
+    symmetric = sweep.log_symmetric_polynomials(sizes)
     after = np.array(
         [
-            concentration.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8)
+            sweep.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8)
             for alpha in inverse_draws(rng, grid, cdf, STARTS)
         ]
     )
@@ -312,10 +313,8 @@ def check_concentration_posterior(sizes: np.ndarray, k: int) -> PValues:
 def check_inner_gibbs(sizes: np.ndarray, k: int, alpha: float, n: int = 2500) -> PValues:
     """From one alpha, the exact kernel and the paper's inner Gibbs give one distribution."""
     rng = stream(f"inner Gibbs, {len(sizes)} groups")
-    symmetric = concentration.log_symmetric_polynomials(sizes)
-    exactly = [
-        concentration.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8) for _ in range(5 * n)
-    ]
+    symmetric = sweep.log_symmetric_polynomials(sizes)
+    exactly = [sweep.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8) for _ in range(5 * n)]
     inner = [
         plain.resample_concentration_inner_gibbs(rng, alpha, sizes, k, 1.7, 0.8, n_inner=30) for _ in range(n)
     ]
@@ -353,7 +352,7 @@ def check_separation_prior() -> PValues:
     rng = stream("separation prior")
     drawn = rng.normal(size=(7, 3))
     used = np.array([0, 1, 3, 4, 6])
-    fast, slow = means.separation_prior(drawn, used), plain.separation_prior(drawn, used)
+    fast, slow = vector_items.separation_prior(drawn, used), plain.separation_prior(drawn, used)
     return {"equal to the twin": float(np.allclose(fast[0], slow[0]) and np.allclose(fast[1], slow[1]))}
 
 

@@ -22,16 +22,14 @@ from scdp.chains.distances.sweep import check_plan
 from scdp.chains.run import Schedule, run_chains, streams
 from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.separation.sweep import with_means
-from scdp.chains.start import initial_state, start_of_chain
-from scdp.chains.state import Plan, Priors, State
+from scdp.chains.state import Plan, Priors, State, initial_state, start_of_chain
 from scdp.chains.sweep import settle_types
 from scdp.chains.vectors.items import VectorLayout, number_groups
 from scdp.errors import InputError, NumericalError
 from scdp.estimators.base import Estimator
 from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy
-from scdp.estimators.checks import above_zero_or_learn, at_least_one, one_of
+from scdp.estimators.checks import above_zero_or_learn, at_least_one, one_of, split_groups
 from scdp.estimators.inputs import Rows
-from scdp.estimators.labels import split_groups
 from scdp.estimators.needs import Extent, chain_needs
 from scdp.io.memory import require
 from scdp.io.sealed import digest

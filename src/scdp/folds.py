@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Integers
 from scdp.errors import InputError
 
-Labels = NDArray[np.int64]
 Rows = NDArray[np.int64]
 
 FEWEST_CLUSTERS = 4
@@ -18,14 +18,14 @@ DOCUMENT_FOLDS = 5
 FEW_CLUSTER_FOLDS = 10
 
 
-def canonical_labels(labels: Iterable[Hashable]) -> Labels:
+def canonical_labels(labels: Iterable[Hashable]) -> Integers:
     """The same clustering as integers 0..K-1 in order of first appearance."""
     codes: dict[Hashable, int] = {}
     return np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.int64)
 
 
 def held_out_sets(
-    labels: Labels, groups: NDArray[np.int64], n_folds: int, rng: np.random.Generator
+    labels: Integers, groups: NDArray[np.int64], n_folds: int, rng: np.random.Generator
 ) -> list[Rows]:
     """The rows each fold holds out: whole documents where there are enough, whole clusters otherwise.
 
@@ -42,7 +42,7 @@ def held_out_sets(
     return _halves(clusters, n_clusters, n_folds, rng)
 
 
-def held_out_halves(labels: Labels, groups: NDArray[np.int64], rng: np.random.Generator) -> list[Rows]:
+def held_out_halves(labels: Integers, groups: NDArray[np.int64], rng: np.random.Generator) -> list[Rows]:
     """Twelve halves: every two of four quarters of the clusters, quartered twice, as large as a new data set.
 
     A threshold chosen on small folds is too loose for a larger set, where more clusters lie close together. A
@@ -60,7 +60,7 @@ def held_out_halves(labels: Labels, groups: NDArray[np.int64], rng: np.random.Ge
     return halves
 
 
-def _clusters(labels: Labels, groups: NDArray[np.int64]) -> tuple[Labels, int]:
+def _clusters(labels: Integers, groups: NDArray[np.int64]) -> tuple[Integers, int]:
     """A cluster is one within a document."""
     clusters = canonical_labels(zip(groups.tolist(), labels.tolist(), strict=True))
     return clusters, int(clusters.max(initial=-1)) + 1

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scdp._typing import Integers
 from scdp.errors import InputError
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 Labels = Iterable[Any]
-Counts = NDArray[np.int64]
 
 # Kinds of array that sort as their labels compare; text is left to hashing, which is faster than sorting it.
 _SORTABLE_KINDS = "biufmM"
@@ -47,11 +46,11 @@ _SORTABLE_KINDS = "biufmM"
 class Contingency:
     """The non-empty cells of the table of predicted clusters (rows) against true clusters (columns)."""
 
-    cells: Counts
-    rows: Counts
-    columns: Counts
-    row_sizes: Counts
-    column_sizes: Counts
+    cells: Integers
+    rows: Integers
+    columns: Integers
+    row_sizes: Integers
+    column_sizes: Integers
 
     @property
     def items(self) -> int:
@@ -409,7 +408,7 @@ def evaluate(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
     }
 
 
-def _encode(labels: Labels, name: str) -> Counts:
+def _encode(labels: Labels, name: str) -> Integers:
     """Number the labels 0..K-1, each number used."""
     array = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
     if isinstance(array, str | bytes | Mapping | Set) or not isinstance(array, Iterable):
@@ -425,7 +424,7 @@ def _encode(labels: Labels, name: str) -> Counts:
     return codes
 
 
-def _encode_hashable(labels: Collection[Any], name: str) -> Counts:
+def _encode_hashable(labels: Collection[Any], name: str) -> Integers:
     try:
         distinct = dict.fromkeys(labels)
     except TypeError as error:
@@ -440,7 +439,7 @@ def _is_nan(label: Any) -> bool:
     return isinstance(label, float | np.floating) and label != label
 
 
-def _pairs(sizes: Counts) -> int:
+def _pairs(sizes: Integers) -> int:
     return int((sizes * (sizes - 1)).sum()) // 2
 
 
@@ -470,7 +469,7 @@ def _adjusted_rand_index(table: Contingency) -> float:
     return chance / most if most else 1.0
 
 
-def _largest_matching(rows: Counts, columns: Counts, shape: tuple[int, int]) -> int:
+def _largest_matching(rows: Integers, columns: Integers, shape: tuple[int, int]) -> int:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
@@ -503,7 +502,7 @@ def _b_cubed_precision(table: Contingency) -> float:
     return float(table.cells @ (table.cells / table.row_sizes[table.rows])) / table.items
 
 
-def _entropy(sizes: Counts) -> float:
+def _entropy(sizes: Integers) -> float:
     items = int(sizes.sum())
     return float(sizes @ np.log(items / sizes)) / items
 

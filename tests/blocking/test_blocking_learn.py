@@ -17,7 +17,7 @@ from scdp.blocking import (
 )
 from scdp.blocking.cover import Demand, Kept, choose, greedy_path, without_superfluous
 from scdp.blocking.estimates import count_partners
-from scdp.blocking.links import kept_through_links
+from scdp.blocking.learn import kept_through_links
 from scdp.blocking.training import training_sample
 from scdp.datasets import make_records
 from scdp.errors import InputError

@@ -157,7 +157,7 @@ def test_a_giant_block_is_bounded_and_reported():
 
 
 def test_the_same_pairs_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("scdp.blocking.chunks.MEETINGS_AT_ONCE", 100)
+    monkeypatch.setattr("scdp.blocking.pairs.MEETINGS_AT_ONCE", 100)
     records = random_records(200, seed=7)
     blocking = Blocking(tuple(RULES), links=(equal("name"),), max_block=60)
     first = candidate_pairs(records, blocking, threads=1)
@@ -170,7 +170,7 @@ def test_the_same_pairs_for_any_number_of_threads(monkeypatch):
 
 
 def test_pairs_past_the_memory_limit_and_in_parquet_are_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("scdp.blocking.chunks.MEETINGS_AT_ONCE", 500)
+    monkeypatch.setattr("scdp.blocking.pairs.MEETINGS_AT_ONCE", 500)
     records = random_records(300, seed=9)
     blocking = Blocking((equal(prefix("name", 1)), equal("born")), max_block=300)
     held = candidate_pairs(records, blocking)

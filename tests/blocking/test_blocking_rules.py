@@ -20,10 +20,8 @@ from scdp.blocking import (
     tokens,
     year,
 )
-from scdp.blocking.keys import hash_texts
-from scdp.blocking.texts import TextColumns
-from scdp.compare.cells import clean_all
-from scdp.compare.cleaning import STANDARD, clean
+from scdp.blocking.keys import TextColumns, hash_texts
+from scdp.compare.cells import STANDARD, clean, clean_all
 from scdp.errors import InputError
 from scdp.table.records import records_from
 

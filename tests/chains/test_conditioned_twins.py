@@ -7,8 +7,8 @@ import pytest
 
 from sampler_cases import CASES, Case, build
 from scdp.chains.separation import clusters as conditioned_clusters
-from scdp.chains.separation import density as conditioned_density
-from scdp.chains.separation import means as conditioned_means
+from scdp.chains.separation import coupling
+from scdp.chains.separation import types as conditioned_means
 from scdp.chains.separation.coupling import MEAN, NORMALIZED, PUBLISHED
 from scdp.chains.state import State
 from scdp.chains.vectors.items import Items
@@ -42,7 +42,7 @@ def streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
 def test_log_joint(case: Case, variant: int):
     for seed in range(20):
         items, state = problem(case, seed)
-        fast = conditioned_density.log_joint_conditioned(items, state, variant, PRIORS)
+        fast = coupling.log_joint_conditioned(items, state, variant, PRIORS)
         slow = conditioned_plain.log_joint_conditioned(items, state, variant, PRIORS)
         assert fast == pytest.approx(slow, rel=1e-10, abs=1e-8)
 

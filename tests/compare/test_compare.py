@@ -10,9 +10,8 @@ import pytest
 
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.cleaning import clean
+from scdp.compare.cells import abbreviation, clean, digits, first_of_list, head, number, split_names, year
 from scdp.compare.comparison import learned_scale
-from scdp.compare.transforms import abbreviation, digits, first_of_list, head, number, split_names, year
 from scdp.errors import InputError
 from scdp.table.records import Records
 

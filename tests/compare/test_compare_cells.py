@@ -7,10 +7,18 @@ import pytest
 
 from scdp import compare
 from scdp.compare import prepared as prepared_module
-from scdp.compare.cells import clean_all, distinct_texts, encode
-from scdp.compare.cleaning import STANDARD, STEPS, clean
+from scdp.compare.cells import (
+    STANDARD,
+    STEPS,
+    TRANSFORMS,
+    clean,
+    clean_all,
+    distinct_texts,
+    encode,
+    number,
+    split_names,
+)
 from scdp.compare.prepared import LONGEST_CELL, often_the_same, prepare_all
-from scdp.compare.transforms import TRANSFORMS, number, split_names
 from scdp.errors import InputError
 from scdp.table.records import Records
 

@@ -64,7 +64,7 @@ def test_entries_are_a_numbering_of_the_pairs_within_groups(groups):
 
 
 def test_the_kernel_finds_the_same_entries():
-    from scdp.compare.distances.access import pair_entry
+    from scdp.compare.distances.layout import pair_entry
 
     layout = PairLayout.of(9, [0, 1, 0, 0, 1, 1, 0, 2, 0])
     for i in range(9):

@@ -21,10 +21,9 @@ from scdp.engines.local import Worker
 from scdp.errors import InputError
 from scdp.io import sealed
 from scdp.linkage import shards as shards_module
-from scdp.linkage.curves import Knots
-from scdp.linkage.ensemble import Ensemble, Parameters
+from scdp.linkage.ensemble import Ensemble, Knots, Parameters
 from scdp.linkage.evidence import Layout, TableEvidence
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Pairs
 from scdp.linkage.shards import InThreads, all_apart, label_by_first, split_shards
 
 N_DRAWS = 8

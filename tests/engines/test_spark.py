@@ -203,7 +203,7 @@ def check_prefiltered_and_broken_up(spark: Any) -> None:
         sizes = connected_components(len(people), [(whole.left, whole.right)]).sizes
         most = int(sizes.max()) - 1
         patch.setattr("scdp.linkage.candidates.MOST_CONNECTED", most)
-        patch.setattr("scdp.engines.spark.pipeline.MOST_CONNECTED", most)
+        patch.setattr("scdp.engines.spark.engine.MOST_CONNECTED", most)
         assert len(compare_candidates(blocked, workers=1).pairs) < len(whole)
         check_draws(spark, blocked)
 

@@ -13,18 +13,16 @@ import pytest
 from scdp import compare
 from scdp.blocking import connected_components
 from scdp.engines.spark import session
-from scdp.engines.spark.batches import batch_of, group_starts, sliced, whole_groups
-from scdp.engines.spark.chains import following, near_pairs
+from scdp.engines.spark.candidates import overlapping, token_weights
 from scdp.engines.spark.components import contracted, large_star, small_star, starred
+from scdp.engines.spark.engine import shard_of
 from scdp.engines.spark.features import Job, check_fields, prepare_batch
-from scdp.engines.spark.keys import signed, sort_places
-from scdp.engines.spark.overlaps import overlapping, token_weights
-from scdp.engines.spark.shards import shard_of
+from scdp.engines.spark.keys import following, near_pairs, signed, sort_places
+from scdp.engines.spark.tables import batch_of, group_starts, sliced, whole_groups
 from scdp.errors import InputError, MissingExtraError
-from scdp.linkage.curves import Knots
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.ensemble import Ensemble, Knots
 from scdp.linkage.features import Comparer
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Pairs
 from scdp.linkage.shards import split_shards
 from scdp.table.records import records_from
 
@@ -85,7 +83,7 @@ def plain_near_pairs(runs: list[tuple[int, int, int]], windows: dict[int, int]) 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_pairs_of_chains_cross_the_borders_of_partitions(seed: int):
-    from scdp.engines.spark.chains import _pairs
+    from scdp.engines.spark.keys import _pairs
 
     rng = np.random.default_rng(seed)
     windows = {0: 2, 1: 4}

@@ -16,7 +16,7 @@ from scdp.errors import InputError
 from scdp.estimators import needs
 from scdp.io import memory, untrusted
 from scdp.io.memory import Need
-from scdp.linkage.vectors import VectorView
+from scdp.linkage.sources import VectorView
 from scdp.table.records import read_records
 
 resource = pytest.importorskip("resource", reason="limits of POSIX")

@@ -7,7 +7,7 @@ import pytest
 
 from scdp import EntityResolver, Spec, compare
 from scdp.datasets import make_records
-from scdp.linkage.copies import MOST_COPIES, Copies
+from scdp.linkage.shards import MOST_COPIES, Copies
 from scdp.table.records import records_from
 
 SPEC = Spec("entity", [compare.edit("name"), compare.exact("city")])

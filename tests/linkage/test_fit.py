@@ -38,7 +38,7 @@ from scdp.linkage.fit import (
     split_in_halves,
     take_whole_clusters,
 )
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Pairs
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
 from scdp.table.spec import Spec
 

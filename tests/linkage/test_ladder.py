@@ -9,11 +9,11 @@ import pytest
 
 from scdp import EntityResolver
 from scdp.blocking import Blocking, candidate_pairs, equal, prefix
+from scdp.blocking import ladder as module
+from scdp.blocking.ladder import SIZES, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
-from scdp.linkage import ladder as module
 from scdp.linkage import resolver_fit
-from scdp.linkage.ladder import SIZES, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
 from scdp.metrics import evaluate
 from scdp.table.propose import proposed_comparisons
 from scdp.table.records import records_from

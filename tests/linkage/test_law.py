@@ -9,6 +9,7 @@ from scdp.blocking import connected_components
 from scdp.folds import canonical_labels
 from scdp.linkage.law import (
     FEW,
+    Pairs,
     Weights,
     connect,
     log_likelihood_grad,
@@ -17,7 +18,6 @@ from scdp.linkage.law import (
     stream_of,
     uniform,
 )
-from scdp.linkage.pairs import Pairs
 from twins.linkage import log_likelihood
 from twins.linkage import sample_partition as sample_plainly
 

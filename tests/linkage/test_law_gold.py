@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from scdp._typing import Floats, Integers
-from scdp.linkage.law import Weights, sample_partition, stream_of
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Pairs, Weights, sample_partition, stream_of
 from twins.linkage import Partition, canonical, exact_law
 
 # A test of draws from the right law fails by chance with this probability.

@@ -12,8 +12,7 @@ from scdp import compare
 from scdp.compare.prepared import prepare_all
 from scdp.datasets import make_records
 from scdp.linkage.evidence import EDGES, N_LEVELS, Layout, TableEvidence
-from scdp.linkage.prefilter import CUT, Prefilter
-from scdp.linkage.prefilter_kernels import PrefilterRun
+from scdp.linkage.prefilter import CUT, Prefilter, PrefilterRun
 from scdp.table.records import records_from
 
 

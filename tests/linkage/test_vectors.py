@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scdp.linkage.pairs import Pairs
-from scdp.linkage.sources import VectorSource
-from scdp.linkage.vectors import (
+from scdp.linkage.law import Pairs
+from scdp.linkage.sources import (
     N_NEIGHBOURS,
     WALK_STEPS,
+    VectorSource,
     VectorView,
     diffusion_distances,
     squared_distances,

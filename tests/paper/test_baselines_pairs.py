@@ -13,9 +13,18 @@ from scdp.folds import held_out_halves, held_out_sets
 from scdp.metrics import f_score
 from scdp.paper.baselines.binary import golden_section
 from scdp.paper.baselines.linear_scores import correlation_clustering, merge_greedily, move_items
-from scdp.paper.baselines.linkage import best_threshold, cut, merge_trees, score_cuts
 from scdp.paper.baselines.oracle_k_means import implicit_k_means, squared_length, to_means
-from scdp.paper.baselines.pairs import PairTable, compare_items, pair_features, sample_pairs, within_groups
+from scdp.paper.baselines.pairs import (
+    PairTable,
+    best_threshold,
+    compare_items,
+    cut,
+    merge_trees,
+    pair_features,
+    sample_pairs,
+    score_cuts,
+    within_groups,
+)
 from scdp.paper.baselines.surface import Steps
 from scdp.table.records import records_from
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from scdp.cli import main
-from scdp.paper.datasets.export import LOADERS, exported_parts
+from scdp.paper.datasets.tables import LOADERS, exported_parts
 from scdp.table.records import read_records
 
 

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from scdp.errors import DataNotFoundError, InputError
-from scdp.paper.datasets import files, sources
+from scdp.paper.datasets import files
 
 SIZE = 150_000
 CONTENT = os.urandom(SIZE)
@@ -180,9 +180,9 @@ def one_set(server, monkeypatch, tmp_path):
     monkeypatch.setenv("SCDP_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SCDP_OFFLINE", raising=False)
-    file = sources.File("raw/file.bin", len(CONTENT), DIGEST, f"{server}/good")
-    source = replace(sources.find_source("febrl3"), name="small", files=(file,))
-    monkeypatch.setattr(sources, "_SOURCES", (source,))
+    file = files.File("raw/file.bin", len(CONTENT), DIGEST, f"{server}/good")
+    source = replace(files.find_source("febrl3"), name="small", files=(file,))
+    monkeypatch.setattr(files, "_SOURCES", (source,))
     return source
 
 
@@ -225,20 +225,20 @@ def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
 
 
 def test_every_source_is_pinned_and_speaks_https():
-    for source in map(sources.find_source, sources.NAMES):
+    for source in map(files.find_source, files.NAMES):
         assert source.files
         for file in source.files:
             assert len(file.sha256) == 64
             assert file.size > 0
             assert file.url is None or file.url.startswith("https://")
     with pytest.raises(InputError, match="no data set 'nothing'"):
-        sources.find_source("nothing")
+        files.find_source("nothing")
 
 
 def test_files_on_this_machine_are_the_published_ones(data_or_skip, monkeypatch):
     monkeypatch.setenv("SCDP_OFFLINE", "1")
-    for name in sources.NAMES:
-        source = sources.find_source(name)
+    for name in files.NAMES:
+        source = files.find_source(name)
         for file in source.files:
             with data_or_skip():
                 place = files.require(name, file.path)

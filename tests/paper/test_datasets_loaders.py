@@ -16,7 +16,7 @@ from scdp.datasets import Labelled
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper import datasets
 from scdp.paper.datasets import digits
-from scdp.paper.datasets.references import written_by
+from scdp.paper.datasets.tables import written_by
 from scdp.table.records import records_from
 
 

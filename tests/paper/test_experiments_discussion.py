@@ -13,9 +13,8 @@ from scdp.paper.experiments.discussion import (
     comparison_chapter,
     written_remarks,
 )
-from scdp.paper.experiments.document import Paragraph, Table
-from scdp.paper.experiments.paper import PUBLISHED
-from scdp.paper.experiments.results import rows_of
+from scdp.paper.experiments.output import Paragraph, Table
+from scdp.paper.experiments.results import PUBLISHED, rows_of
 
 
 def table_of(blocks):

@@ -15,7 +15,7 @@ from scdp.table.columns import hints_of, look_at
 from scdp.table.propose import Proposal, propose_columns
 from scdp.table.records import Records, read_records
 from scdp.table.spec import Spec, propose
-from scdp.table.spec_words import commented_toml
+from scdp.table.spec_files import commented_toml
 
 N = 200
 WORDS = "casino opera river garden winter silver forest summer castle bridge ocean mirror".split()  # noqa: SIM905

@@ -10,8 +10,7 @@ import numpy as np
 from scdp._typing import Features, Floats, Integers
 from scdp.blocking.keys import mixed
 from scdp.linkage.evidence import EDGES, Layout
-from scdp.linkage.law import Names, Weights
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Names, Pairs, Weights
 
 Partition = tuple[int, ...]
 

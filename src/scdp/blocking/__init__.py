@@ -19,10 +19,14 @@ from scdp.blocking.expressions import (
 from scdp.blocking.rules import Blocking, Rule, equal, identical, neighbourhood, overlap
 
 if TYPE_CHECKING:
-    from scdp.blocking.candidates import CandidatePairs, candidate_pairs, stream_candidate_pairs
+    from scdp.blocking.candidates import (
+        CandidatePairs,
+        candidate_pairs,
+        read_pair_chunks,
+        stream_candidate_pairs,
+    )
     from scdp.blocking.components import Components, connected_components
     from scdp.blocking.learn import LearnedRules, learn_blocking, learn_blockings
-    from scdp.blocking.storage import read_pair_chunks
 
 __all__ = [
     "Blocking",

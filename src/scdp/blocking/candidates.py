@@ -1,13 +1,11 @@
-"""Candidate pairs: records and a blocking go in; the pairs worth comparing come out, sorted, each once.
-
-In memory, or past a stated bound in a temporary file that is mapped into memory, or streamed to Parquet.
-"""
+"""Pairs in Parquet files, through DuckDB: chunks of pairs go in and come out, never all at once."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,16 +14,113 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.blocking.blocks import Oversized
-from scdp.blocking.chunks import Pairs, Search, collected
-from scdp.blocking.expansion import linked_meetings, linked_pairs, linked_partners
-from scdp.blocking.index import PairIndex, build_index
-from scdp.blocking.keys import KeyMaker
-from scdp.blocking.pairs import homes, meetings, partners
+from scdp.blocking.index import Oversized, PairIndex, build_index
+from scdp.blocking.keys import KeyMaker, TextColumns
+from scdp.blocking.pairs import (
+    Pairs,
+    Search,
+    collected,
+    homes,
+    linked_meetings,
+    linked_pairs,
+    linked_partners,
+    meetings,
+    partners,
+)
 from scdp.blocking.rules import Blocking, check_count
-from scdp.blocking.texts import TextColumns
 from scdp.errors import InputError
 from scdp.table.records import Records
+
+LIMIT = 10**9
+_TABLE = "read_parquet(?, file_row_number = true, hive_partitioning = false)"
+
+
+def write_pairs(
+    path: str | Path, chunks: Iterable[Pairs], n_records: int, limit: int = LIMIT, threads: int = 1
+) -> None:
+    """Write the chunks in their order; the file is there only when it is whole."""
+    import duckdb
+
+    place = Path(path)
+    unfinished = place.with_name(place.name + ".unfinished")
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="scdp-pairs-") as folder,
+            duckdb.connect(f"{folder}/pairs.duckdb") as connection,
+        ):
+            _limit(connection, folder, limit, threads)
+            _fill(connection, chunks)
+            connection.execute(
+                "COPY pairs TO $path (FORMAT parquet, COMPRESSION zstd, KV_METADATA {n_records: $n})",
+                {"path": str(unfinished), "n": str(n_records)},
+            )
+        unfinished.replace(place)
+    except (OSError, duckdb.IOException) as error:
+        raise InputError(f"{place}: the pairs cannot be written there ({error}); check the folder") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _limit(connection: Any, folder: str, limit: int, threads: int) -> None:
+    connection.execute("SET memory_limit = $limit", {"limit": f"{max(limit, 2 * 10**8)}B"})
+    connection.execute("SET temp_directory = $folder", {"folder": folder})
+    connection.execute("SET threads = $threads", {"threads": threads})
+
+
+def _fill(connection: Any, chunks: Iterable[Pairs]) -> None:
+    connection.execute('CREATE TABLE pairs ("left" INTEGER, "right" INTEGER)')
+    for left, right in chunks:
+        if len(left):
+            connection.register(
+                "chunk", {"left": np.ascontiguousarray(left), "right": np.ascontiguousarray(right)}
+            )
+            connection.execute("INSERT INTO pairs SELECT * FROM chunk")
+            connection.unregister("chunk")
+
+
+def pair_file_size(path: str | Path) -> tuple[int, int]:
+    """How many pairs a file holds, and of how many records."""
+    found = _query(path, "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'n_records'")
+    if not found:
+        raise InputError(f"{path}: it does not say of how many records; write it with to_parquet")
+    pairs = _query(path, "SELECT sum(num_rows)::BIGINT FROM parquet_file_metadata(?)")
+    return int(pairs[0][0] or 0), int(found[0][0])
+
+
+def read_pair_chunks(path: str | Path, pairs: int = 1 << 20) -> Iterator[Pairs]:
+    """The pairs of a file, so many at a time, in their order."""
+    total, _ = pair_file_size(path)
+    for first in range(0, total, pairs):
+        yield _between(path, first, first + pairs)
+
+
+def read_all_pairs(path: str | Path) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """All pairs of a file, and the number of records."""
+    total, n_records = pair_file_size(path)
+    return *_between(path, 0, total), n_records
+
+
+def _between(path: str | Path, first: int, last: int) -> Pairs:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            f'SELECT "left", "right" FROM {_TABLE} WHERE file_row_number >= ? AND file_row_number < ? '
+            "ORDER BY file_row_number",
+            [str(path), first, last],
+        ).fetchnumpy()
+    return np.asarray(found["left"], dtype=np.int32), np.asarray(found["right"], dtype=np.int32)
+
+
+def _query(path: str | Path, query: str) -> list[tuple[Any, ...]]:
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            return connection.execute(query, [str(path)]).fetchall()
+    except duckdb.Error as error:
+        raise InputError(f"{path}: it is no Parquet file of pairs; check the path") from error
+
 
 MEMORY_LIMIT = "1GB"
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -69,15 +164,11 @@ class CandidatePairs:
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the columns left and right; `from_parquet` reads them back."""
-        from scdp.blocking.storage import write_pairs
-
         write_pairs(path, self.chunks(), self.n_records)
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> CandidatePairs:
         """Read the pairs of a file of `to_parquet` or `stream_candidate_pairs`."""
-        from scdp.blocking.storage import read_all_pairs
-
         return cls(*read_all_pairs(path))
 
 
@@ -104,8 +195,6 @@ def stream_candidate_pairs(
     threads: int | None = None,
 ) -> tuple[Oversized, ...]:
     """Write the pairs to a Parquet file as they are found; the index of the blocks is held in memory."""
-    from scdp.blocking.storage import write_pairs
-
     limit, workers = memory_bytes(memory_limit), worker_count(threads)
     chunks, oversized = found_chunks(_key_maker(records, blocking), blocking, limit, workers)
     write_pairs(path, chunks, len(records), limit, workers)

@@ -13,14 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.blocking.blocks import Groups, blocks_of, inverted
 from scdp.blocking.candidates import counted_pairs, found_chunks
 from scdp.blocking.expressions import Expression
-from scdp.blocking.index import build_index, sorted_records
-from scdp.blocking.keys import KeyMaker
-from scdp.blocking.overlaps import ROUNDING, Tokens, rarities, shared_weight, tokens_of
+from scdp.blocking.index import (
+    ROUNDING,
+    Groups,
+    Tokens,
+    blocks_of,
+    build_index,
+    inverted,
+    rarities,
+    shared_weight,
+    sorted_records,
+    tokens_of,
+)
+from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
-from scdp.blocking.texts import TextColumns
 from scdp.table.records import Records
 
 SAMPLED_ROWS = 2000

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scdp.compare.transforms import year as year_of
+from scdp.compare.cells import year as year_of
 from scdp.errors import InputError
 
 PARTS = ("text", "prefix", "last_word", "soundex", "digits", "year", "tokens", "qgrams")

@@ -1,26 +1,235 @@
-"""The index of a blocking: records and rules go in; blocks, chains and postings come out, ready for pairs."""
+"""The index of a blocking: records and rules enter; blocks, chains and postings leave, ready for the search.
+
+Two records that share tokens of total weight w or more share one of the first tokens of both, where "first"
+is what must be left, rarest first, for the rest to weigh less than w: only those are posted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.blocking.blocks import (
-    Groups,
-    Oversized,
-    blocks_of,
-    ends_of,
-    inverted,
-    joined,
-    split_oversized,
-)
+from scdp._compile import kernel
+from scdp._typing import Integers
 from scdp.blocking.expressions import text
-from scdp.blocking.keys import KeyMaker, scattered
-from scdp.blocking.overlaps import Tokens, rarities, tokens_of
+from scdp.blocking.keys import KeyMaker, KeyTable, scattered
 from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
+
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Group g holds members[offsets[g]:offsets[g + 1]], records in ascending or in sorted order."""
+
+    offsets: Integers
+    members: Rows
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> Integers:
+        return np.diff(self.offsets)
+
+    def select(self, wanted: NDArray[np.bool_]) -> Groups:
+        """The groups wanted, in their order."""
+        sizes = self.sizes
+        return Groups(ends_of(sizes[wanted]), self.members[np.repeat(wanted, sizes)])
+
+
+@dataclass(frozen=True)
+class Oversized:
+    """What happened to the blocks of a rule that had more records than the bound."""
+
+    rule: str
+    n_blocks: int
+    n_records: int
+    largest: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rule}: {self.n_blocks:,} blocks above the bound with {self.n_records:,} records "
+            f"(the largest {self.largest:,}) were paired by sorted neighbourhood"
+        )
+
+
+def ends_of(counts: NDArray[np.int64]) -> Integers:
+    """Offsets from sizes."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def blocks_of(table: KeyTable) -> Groups:
+    """The records that share a key, ascending within a block; blocks of one record are left out."""
+    rows, keys = table.entries()
+    # About eight keys a bucket; keys are hashes, so their high bits are even.
+    bits = max(1, len(keys).bit_length() - 3)
+    return Groups(*grouped(keys, rows, np.uint64(64 - bits), 1 << bits))
+
+
+def split_oversized(
+    blocks: Groups, max_block: int, sort_ranks: Callable[[Rows], NDArray[np.int64]]
+) -> tuple[Groups, Groups]:
+    """Blocks within the bound, and the others with their records sorted by the ranks asked for."""
+    large = blocks.sizes > max_block
+    chains = blocks.select(large)
+    if not len(chains):
+        return blocks, chains
+    block_of = np.repeat(np.arange(len(chains)), chains.sizes)
+    order = np.lexsort((sort_ranks(chains.members), block_of))
+    return blocks.select(~large), Groups(chains.offsets, chains.members[order])
+
+
+def joined(groups: list[Groups]) -> Groups:
+    """All groups one after the other."""
+    if not groups:
+        return Groups(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
+    sizes = np.concatenate([part.sizes for part in groups])
+    return Groups(ends_of(sizes), np.concatenate([part.members for part in groups]))
+
+
+@kernel
+def grouped(keys: NDArray[np.uint64], rows: Rows, shift: np.uint64, n_buckets: int) -> tuple[Integers, Rows]:
+    """Rows of equal keys together, by key and then in the order given; keys that occur once are left out."""
+    ends = np.zeros(n_buckets + 1, dtype=np.int64)
+    for entry in range(len(keys)):
+        ends[(keys[entry] >> shift) + np.uint64(1)] += 1
+    for bucket in range(n_buckets):
+        ends[bucket + 1] += ends[bucket]
+    free = ends[:-1].copy()
+    sorted_keys, sorted_rows = np.empty_like(keys), np.empty_like(rows)
+    for entry in range(len(keys)):
+        bucket = keys[entry] >> shift
+        # Into its place among the keys already in the bucket: stable, and quick where they are equal.
+        place = free[bucket]
+        while place > ends[bucket] and sorted_keys[place - 1] > keys[entry]:
+            sorted_keys[place], sorted_rows[place] = sorted_keys[place - 1], sorted_rows[place - 1]
+            place -= 1
+        sorted_keys[place], sorted_rows[place] = keys[entry], rows[entry]
+        free[bucket] += 1
+    return repeated(sorted_keys, sorted_rows)
+
+
+@kernel
+def repeated(keys: NDArray[np.uint64], rows: Rows) -> tuple[Integers, Rows]:
+    """Offsets and rows of the runs of equal keys that are longer than one."""
+    offsets, members = np.zeros(len(keys) // 2 + 1, dtype=np.int64), np.empty_like(rows)
+    n_groups = kept = start = 0
+    for place in range(1, len(keys) + 1):
+        if place == len(keys) or keys[place] != keys[start]:
+            if place - start > 1:
+                members[kept : kept + place - start] = rows[start:place]
+                kept += place - start
+                n_groups += 1
+                offsets[n_groups] = kept
+            start = place
+    return offsets[: n_groups + 1].copy(), members[:kept].copy()
+
+
+def inverted(n_records: int, members: Rows) -> tuple[Integers, NDArray[np.int32]]:
+    """For each record the places among the members at which it stands, and offsets into them."""
+    ends = ends_of(np.bincount(members, minlength=n_records))
+    # 64 bits only where they are needed: with many rules this is much of the memory.
+    places: NDArray[Any] = np.empty(len(members), dtype=np.int32 if len(members) < 2**31 else np.int64)
+    fill_places(ends[:-1].copy(), members, places)
+    return ends, places
+
+
+@kernel
+def fill_places(free: Integers, members: Rows, places: NDArray[Any]) -> None:
+    """Write each member's place into the next free slot of its record."""
+    for place in range(len(members)):
+        row = members[place]
+        places[free[row]] = place
+        free[row] += 1
+
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Record i has tokens[offsets[i]:offsets[i + 1]], rarest first; the first `n_searched[i]` are posted."""
+
+    offsets: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    weights: NDArray[np.float64]
+    n_searched: NDArray[np.int32]
+    postings: Groups
+
+
+def rarities(sizes: NDArray[np.float64], n_records: float) -> NDArray[np.float64]:
+    """The rarity of tokens that so many of the records have: 1 for the rarest, 0 for one that all have."""
+    return np.log(n_records / sizes) / np.log(max(n_records, 2))
+
+
+def tokens_of(groups: Groups, weights: NDArray[np.float64], n_records: int, rarity: float) -> Tokens:
+    """Tokens as groups of records, with their weights, turned into tokens by record with postings."""
+    rank = np.argsort(-weights, kind="stable")
+    place = np.empty(len(rank), dtype=np.int64)
+    place[rank] = np.arange(len(rank))
+    token = np.repeat(place, groups.sizes)
+    # Sorted by record and then by rarity; groups and records fit side by side into 63 bits.
+    keys = np.sort(groups.members.astype(np.int64) * max(len(rank), 1) + token)
+    tokens = (keys % max(len(rank), 1)).astype(np.int32)
+    offsets = ends_of(np.bincount(groups.members, minlength=n_records))
+    ordered = weights[rank]
+    n_searched = searched(offsets, tokens, ordered, rarity)
+    return Tokens(offsets, tokens, ordered, n_searched, _postings(offsets, tokens, n_searched, len(rank)))
+
+
+def _postings(
+    offsets: NDArray[np.int64], tokens: NDArray[np.int32], n_searched: NDArray[np.int32], n_tokens: int
+) -> Groups:
+    counts = np.diff(offsets)
+    rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    posted = np.arange(len(tokens)) - np.repeat(offsets[:-1], counts) < np.repeat(n_searched, counts)
+    order = np.argsort(tokens[posted], kind="stable")
+    return Groups(ends_of(np.bincount(tokens[posted], minlength=n_tokens)), rows[posted][order])
+
+
+@kernel
+def searched(
+    offsets: NDArray[np.int64], tokens: NDArray[np.int32], weights: NDArray[np.float64], rarity: float
+) -> NDArray[np.int32]:
+    """How many of a record's tokens, rarest first, must be searched: the rest weigh less than `rarity`."""
+    n_searched = np.zeros(len(offsets) - 1, dtype=np.int32)
+    for row in range(len(n_searched)):
+        rest = 0.0
+        place = offsets[row + 1]
+        while place > offsets[row] and rest + weights[tokens[place - 1]] < rarity - 2 * ROUNDING:
+            place -= 1
+            rest += weights[tokens[place]]
+        n_searched[row] = place - offsets[row]
+    return n_searched
+
+
+@kernel
+def shared_weight(
+    tokens: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    a: int,
+    end_a: int,
+    b: int,
+    end_b: int,
+    enough: float,
+) -> float:
+    """The weight of the tokens that two ascending runs share; stops when it is enough."""
+    total = 0.0
+    while a < end_a and b < end_b and total < enough:
+        if tokens[a] == tokens[b]:
+            total += weights[tokens[a]]
+            a += 1
+            b += 1
+        elif tokens[a] < tokens[b]:
+            a += 1
+        else:
+            b += 1
+    return total
 
 
 class BlockPart(NamedTuple):

@@ -1,4 +1,4 @@
-"""Keys of rules: records and expressions go in, 64-bit hashes come out, 0 where a record has none.
+"""Keys of rules: records and expressions enter; 64-bit hashes leave, 0 where a record has none.
 
 A hash depends on the text alone, so that keys made on different machines can be joined. Two texts of a million
 share one with a chance of about 3e-8, which would only make one pair more.
@@ -16,13 +16,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._typing import Integers
 from scdp.blocking.expressions import Expression
 from scdp.blocking.rules import Equal, Identical, Overlap
-from scdp.blocking.texts import MISSING, TextColumns
-from scdp.compare.cells import encode
+from scdp.compare.cells import STANDARD, Codes, clean_all, encode
+from scdp.table.records import Records
+
+MISSING = -1
+
+
+class TextColumns:
+    """The columns of records, each encoded on first use: -1 is missing, other codes index `texts`."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self._encoded: dict[tuple[str, ...], tuple[Codes, list[str]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def encoded(self, columns: tuple[str, ...]) -> tuple[Codes, list[str]]:
+        """Each record's place in the list of distinct texts; several columns are joined by a space."""
+        if columns not in self._encoded:
+            several = len(columns) > 1
+            self._encoded[columns] = self._joined(columns) if several else self._single(columns[0])
+        return self._encoded[columns]
+
+    def _single(self, column: str) -> tuple[Codes, list[str]]:
+        codes, cells = encode(self.records[column].tolist())
+        return _merge_equal(codes, clean_all([cell or "" for cell in cells], STANDARD))
+
+    def _joined(self, columns: tuple[str, ...]) -> tuple[Codes, list[str]]:
+        parts = [self.encoded((column,)) for column in columns]
+        keys = np.zeros(len(self), dtype=np.int64)
+        for places, texts in parts:
+            # Distinct numbers again after each column, so that no product of counts can overflow.
+            keys = np.unique(keys * (len(texts) + 1) + places + 1, return_inverse=True)[1]
+        _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        joined = [
+            " ".join(texts[places[row]] for places, texts in parts if places[row] != MISSING)
+            for row in first.tolist()
+        ]
+        return _merge_equal(codes.astype(np.int32), joined)
+
+
+def _merge_equal(codes: Codes, texts: list[str]) -> tuple[Codes, list[str]]:
+    """Equal texts get one place, empty ones none."""
+    moved, distinct = encode(texts)
+    if "" in distinct:
+        empty = distinct.index("")
+        moved = np.where(moved == empty, MISSING, moved - (moved > empty)).astype(np.int32)
+        del distinct[empty]
+    return moved[codes], distinct
+
 
 Hashes = NDArray[np.uint64]
-Offsets = NDArray[np.int64]
 
 _PRIME = np.uint64(0x100000001B3)
 _BASIS = np.uint64(0xCBF29CE484222325)
@@ -34,7 +82,7 @@ class KeyTable:
     """The keys of record i are keys[offsets[i]:offsets[i + 1]]; without offsets keys[i], 0 if it has none."""
 
     keys: Hashes
-    offsets: Offsets | None = None
+    offsets: Integers | None = None
 
     @property
     def n_records(self) -> int:
@@ -47,7 +95,7 @@ class KeyTable:
             return rows, self.keys[rows]
         return np.repeat(np.arange(self.n_records, dtype=np.int32), np.diff(self.offsets)), self.keys
 
-    def listed(self) -> tuple[Offsets, Hashes]:
+    def listed(self) -> tuple[Integers, Hashes]:
         """Offsets and keys."""
         if self.offsets is not None:
             return self.offsets, self.keys
@@ -141,7 +189,7 @@ def _exploded(expression: Expression, texts: Sequence[str]) -> tuple[NDArray[np.
     return np.fromiter(map(len, lists), np.int64, len(lists)), list(chain.from_iterable(lists))
 
 
-def _ends(counts: NDArray[np.int64] | NDArray[np.bool_]) -> Offsets:
+def _ends(counts: NDArray[np.int64] | NDArray[np.bool_]) -> Integers:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
@@ -186,7 +234,7 @@ def scattered(rows: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 @kernel
-def hash_bytes(content: NDArray[np.uint8], offsets: Offsets) -> Hashes:
+def hash_bytes(content: NDArray[np.uint8], offsets: Integers) -> Hashes:
     """FNV-1a of each slice, stirred; the low bit is set so that none is 0."""
     hashes = np.empty(len(offsets) - 1, dtype=np.uint64)
     for text in range(len(hashes)):
@@ -198,7 +246,7 @@ def hash_bytes(content: NDArray[np.uint8], offsets: Offsets) -> Hashes:
 
 
 @kernel
-def spread(codes: NDArray[np.int32], offsets: Offsets, keys: Hashes) -> tuple[Hashes, Offsets]:
+def spread(codes: NDArray[np.int32], offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
     """The keys of every record, from those of the distinct texts; code -1 has none."""
     ends = np.zeros(len(codes) + 1, dtype=np.int64)
     for row in range(len(codes)):
@@ -223,7 +271,7 @@ def holds(keys: Hashes, start: int, stop: int, key: np.uint64) -> bool:
 
 
 @kernel
-def distinct_within(offsets: Offsets, keys: Hashes) -> tuple[Hashes, Offsets]:
+def distinct_within(offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
     """The same keys, each once a record."""
     ends = np.zeros(len(offsets), dtype=np.int64)
     kept = np.empty(len(keys), dtype=np.uint64)
@@ -238,7 +286,9 @@ def distinct_within(offsets: Offsets, keys: Hashes) -> tuple[Hashes, Offsets]:
 
 
 @kernel
-def united(offsets_a: Offsets, keys_a: Hashes, offsets_b: Offsets, keys_b: Hashes) -> tuple[Hashes, Offsets]:
+def united(
+    offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes
+) -> tuple[Hashes, Integers]:
     """A record's keys in either table, each once."""
     n = len(offsets_a) - 1
     ends = np.zeros(n + 1, dtype=np.int64)
@@ -258,7 +308,9 @@ def united(offsets_a: Offsets, keys_a: Hashes, offsets_b: Offsets, keys_b: Hashe
 
 
 @kernel
-def cross(offsets_a: Offsets, keys_a: Hashes, offsets_b: Offsets, keys_b: Hashes) -> tuple[Hashes, Offsets]:
+def cross(
+    offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes
+) -> tuple[Hashes, Integers]:
     """Every combination of a record's keys in one table with its keys in the other."""
     n = len(offsets_a) - 1
     ends = np.zeros(n + 1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Learned blocking: records, some with known clusters, go in; the cheapest rules that keep their pairs come out."""
+"""Links: estimates of rules go in; those whose pairs are almost surely true come out, and what they add."""
 
 from __future__ import annotations
 
@@ -8,15 +8,75 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scdp._compile import kernel
 from scdp.blocking.cover import Demand, Kept, Trial, by_gain, choose, cross_validated, demands, too_few
 from scdp.blocking.estimates import Estimate, Sample
-from scdp.blocking.links import chosen_links, kept_through_links
-from scdp.blocking.pool import proposed_rules
 from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, check_count, identical
-from scdp.blocking.training import training_sample
+from scdp.blocking.training import proposed_rules, training_sample
 from scdp.errors import InputError
 from scdp.table.records import Records
 from scdp.table.spec import Spec
+
+LEAST_PRECISION = 0.9
+LEAST_GAIN = 0.01
+MOST_RULES = 8
+
+
+def chosen_links(sample: Sample, estimates: Sequence[Estimate]) -> list[int]:
+    """Rules of high precision that together keep as many pairs as they can, the fewest false ones first."""
+    precise = [rule for rule, found in enumerate(estimates) if sample.precision(found) >= LEAST_PRECISION]
+    missing = np.ones(len(sample.left), dtype=bool)
+    chosen: list[int] = []
+    while len(chosen) < MOST_RULES:
+        gains = {rule: float((estimates[rule].kept & missing).mean()) for rule in precise}
+        good = [rule for rule in precise if gains[rule] >= LEAST_GAIN]
+        if not good:
+            break
+        # The sum keeps a small rule without false pairs from being chosen before a large one with a few.
+        best = max(
+            good,
+            key=lambda rule: gains[rule] / (_false(sample, estimates[rule]) + 0.05 * sample.n_stands_for),
+        )
+        chosen.append(best)
+        missing &= ~estimates[best].kept
+    return chosen
+
+
+def _false(sample: Sample, estimate: Estimate) -> float:
+    return estimate.candidates * (1 - sample.precision(estimate))
+
+
+@kernel
+def kept_through_links(
+    kept: NDArray[np.bool_], links: NDArray[np.bool_], cluster_sizes: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """The true pairs that a rule keeps, and those that are one link away from one of them.
+
+    Pairs are those of whole clusters, by first and then second record. Links through records of another
+    entity are not counted.
+    """
+    reached = kept.copy()
+    start = 0
+    for size in cluster_sizes:
+        by_rule = np.zeros((size, size), dtype=np.bool_)
+        by_link = np.zeros((size, size), dtype=np.bool_)
+        pair = start
+        for i in range(size):
+            for j in range(i + 1, size):
+                by_rule[i, j] = by_rule[j, i] = kept[pair]
+                by_link[i, j] = by_link[j, i] = links[pair]
+                pair += 1
+        pair = start
+        for i in range(size):
+            for j in range(i + 1, size):
+                for k in range(size):
+                    if (by_rule[i, k] and by_link[k, j]) or (by_link[i, k] and by_rule[k, j]):
+                        reached[pair] = True
+                        break
+                pair += 1
+        start = pair
+    return reached
+
 
 # A single rule that makes more candidates a record than this is not considered.
 DEAREST = 50

@@ -1,14 +1,111 @@
-"""Pairs from the index: some records go in; for each, its later partners come out, sorted, each once."""
+"""Pairs from the index, in chunks: some records enter; their later partners leave, sorted, each once.
+
+If a and b are candidates and b and c are linked (almost surely the same), then a and c become candidates: a
+poor record that shares something with one record of an entity is compared with the others as well.
+"""
 
 from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.blocking.chunks import roomy
-from scdp.blocking.index import PairIndex
-from scdp.blocking.overlaps import ROUNDING, shared_weight
+from scdp._parallel import map_in_threads
+from scdp.blocking.index import ROUNDING, PairIndex, shared_weight
+
+Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+# The partners of some records, one after the other, and how many each has.
+Partners = Callable[[NDArray[np.int32]], tuple[NDArray[np.int64], NDArray[np.int32]]]
+
+# Records are taken together until so many meetings are to be looked at: it bounds a worker's memory.
+MEETINGS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How the pairs of a blocking are found, record by record; `meetings` is how many others each looks at.
+
+    In the order of `homes` records share most of those that they look at.
+    """
+
+    partners: Partners
+    meetings: NDArray[np.int64]
+    homes: NDArray[np.int64]
+
+    def parts(self, rows: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+        """Rows in parts that make about as many pairs each."""
+        edges = row_ranges(self.meetings[rows])
+        return [rows[first:last] for first, last in pairwise(edges)]
+
+    def pairs(self, rows: NDArray[np.int32]) -> Pairs:
+        """The pairs of these records with later ones."""
+        counts, right = self.partners(rows)
+        return np.repeat(rows, counts), right
+
+    def chunks(self, threads: int) -> Iterator[Pairs]:
+        """All pairs (left < right), sorted; the same whatever the number of threads."""
+        return map_in_threads(self.pairs, self.parts(np.arange(len(self.meetings), dtype=np.int32)), threads)
+
+
+def row_ranges(meetings: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges between which records have about MEETINGS_AT_ONCE meetings, or are one record."""
+    total = np.concatenate([[0], np.cumsum(meetings)])
+    steps = np.arange(0, total[-1] + MEETINGS_AT_ONCE, MEETINGS_AT_ONCE)
+    edges = np.searchsorted(total, steps, side="right") - 1
+    return np.unique(np.concatenate([[0], edges, [len(meetings)]]))
+
+
+def collected(chunks: Iterable[Pairs], limit: int) -> Pairs:
+    """All chunks as two arrays: in memory while they and their joined copy fit, else in mapped files."""
+    held: list[Pairs] = []
+    files: tuple[IO[bytes], IO[bytes]] | None = None
+    size = 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += sum(part.nbytes for part in chunk)
+        if 2 * size > limit or files:
+            files = files or (tempfile.TemporaryFile(), tempfile.TemporaryFile())  # noqa: SIM115
+            _append(held, files)
+    if files:
+        return _mapped(files[0]), _mapped(files[1])
+    empty = np.empty(0, dtype=np.int32)
+    return (
+        np.concatenate([empty, *(left for left, _ in held)]),
+        np.concatenate([empty, *(right for _, right in held)]),
+    )
+
+
+def _append(held: list[Pairs], files: tuple[IO[bytes], IO[bytes]]) -> None:
+    for chunk in held:
+        for part, file in zip(chunk, files, strict=True):
+            file.write(part.data)
+    held.clear()
+
+
+def _mapped(file: IO[bytes]) -> NDArray[np.int32]:
+    # The file has no name; the map has its own hold on it and is all that keeps it.
+    with file:
+        file.flush()
+        empty = file.tell() == 0
+        return np.empty(0, dtype=np.int32) if empty else np.memmap(file, dtype=np.int32, mode="r")
+
+
+@kernel
+def roomy(found: NDArray[np.int32], needed: int) -> NDArray[np.int32]:
+    """The array, or a longer copy when it is shorter than needed."""
+    if needed <= len(found):
+        return found
+    longer = np.empty(max(needed, 2 * len(found)), dtype=np.int32)
+    longer[: len(found)] = found
+    return longer
 
 
 @kernel
@@ -149,4 +246,131 @@ def meet_tokens(
                 found = roomy(found, total + 1)
                 found[total] = other
                 total += 1
+    return found, total
+
+
+# A record with more links than this is a hub, and nothing is linked through it.
+MOST_LINKS = 50
+
+
+class Graph(NamedTuple):
+    """Record i is next to neighbours[offsets[i]:offsets[i + 1]]."""
+
+    offsets: NDArray[np.int64]
+    neighbours: NDArray[np.int32]
+
+
+class LinkedPairs(NamedTuple):
+    """Both graphs, for the kernel."""
+
+    pair_offsets: NDArray[np.int64]
+    partners: NDArray[np.int32]
+    link_offsets: NDArray[np.int64]
+    linked: NDArray[np.int32]
+
+
+def linked_pairs(n_records: int, pairs: Pairs, links: Pairs) -> LinkedPairs:
+    """The graphs of the pairs and of the links; the latter without hubs."""
+    return LinkedPairs(
+        *Graph(*both_ways(n_records, *pairs)), *without_hubs(*both_ways(n_records, *links), MOST_LINKS)
+    )
+
+
+@kernel
+def both_ways(
+    n_records: int, left: NDArray[np.int32], right: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The neighbours of every record under pairs in either direction."""
+    offsets = np.zeros(n_records + 1, dtype=np.int64)
+    for pair in range(len(left)):
+        offsets[left[pair] + 1] += 1
+        offsets[right[pair] + 1] += 1
+    for row in range(n_records):
+        offsets[row + 1] += offsets[row]
+    free = offsets[:-1].copy()
+    neighbours = np.empty(2 * len(left), dtype=np.int32)
+    for pair in range(len(left)):
+        a, b = left[pair], right[pair]
+        neighbours[free[a]], neighbours[free[b]] = b, a
+        free[a] += 1
+        free[b] += 1
+    return offsets, neighbours
+
+
+@kernel
+def without_hubs(
+    offsets: NDArray[np.int64], neighbours: NDArray[np.int32], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The graph without the records that have more neighbours than `most`."""
+    kept = np.zeros(len(offsets), dtype=np.int64)
+    found = np.empty(len(neighbours), dtype=np.int32)
+    total = 0
+    for row in range(len(offsets) - 1):
+        if offsets[row + 1] - offsets[row] <= most:
+            for place in range(offsets[row], offsets[row + 1]):
+                other = neighbours[place]
+                if offsets[other + 1] - offsets[other] <= most:
+                    found[total] = other
+                    total += 1
+        kept[row + 1] = total
+    return kept, found[:total].copy()
+
+
+@kernel
+def linked_meetings(graphs: LinkedPairs) -> NDArray[np.int64]:
+    """How many records each one meets in its pairs and one link further, repeats counted."""
+    met = np.zeros(len(graphs.pair_offsets) - 1, dtype=np.int64)
+    for row in range(len(met)):
+        for place in range(graphs.pair_offsets[row], graphs.pair_offsets[row + 1]):
+            partner = graphs.partners[place]
+            met[row] += 1 + graphs.link_offsets[partner + 1] - graphs.link_offsets[partner]
+        for place in range(graphs.link_offsets[row], graphs.link_offsets[row + 1]):
+            other = graphs.linked[place]
+            met[row] += graphs.pair_offsets[other + 1] - graphs.pair_offsets[other]
+    return met
+
+
+@kernel
+def linked_partners(
+    graphs: LinkedPairs, rows: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The partners after each of these records with expansion, ascending, and how many each has."""
+    counts = np.zeros(len(rows), dtype=np.int64)
+    found = np.empty(1 << 12, dtype=np.int32)
+    seen = np.full(len(graphs.pair_offsets) - 1, -1, dtype=np.int32)
+    total = 0
+    for number, row in enumerate(rows):
+        start = total
+        places = (graphs.pair_offsets[row], graphs.pair_offsets[row + 1])
+        found, total = meet_range(graphs.partners, places, row, seen, found, total)
+        for place in range(places[0], places[1]):
+            partner = graphs.partners[place]
+            linked = (graphs.link_offsets[partner], graphs.link_offsets[partner + 1])
+            found, total = meet_range(graphs.linked, linked, row, seen, found, total)
+        for place in range(graphs.link_offsets[row], graphs.link_offsets[row + 1]):
+            other = graphs.linked[place]
+            theirs = (graphs.pair_offsets[other], graphs.pair_offsets[other + 1])
+            found, total = meet_range(graphs.partners, theirs, row, seen, found, total)
+        found[start:total].sort()
+        counts[number] = total - start
+    return counts, found[:total].copy()
+
+
+@kernel
+def meet_range(
+    others: NDArray[np.int32],
+    places: tuple[int, int],
+    row: int,
+    seen: NDArray[np.int32],
+    found: NDArray[np.int32],
+    total: int,
+) -> tuple[NDArray[np.int32], int]:
+    """Add the records at these places that come after the row and are not there yet."""
+    found = roomy(found, total + places[1] - places[0])
+    for place in range(places[0], places[1]):
+        other = others[place]
+        if other > row and seen[other] != row:
+            seen[other] = row
+            found[total] = other
+            total += 1
     return found, total

@@ -1,24 +1,73 @@
-"""One sweep: the kernels of a model in order, `(rng, state, ...) -> (state, info)`."""
+"""The concentration of a Dirichlet process given its clusters, in one or many groups (West; Appendix B).
+
+Given x_m ~ Beta(alpha + 1, n_m), the density of alpha is a Gamma density times prod (alpha + n_m). Multiplied
+out, that is a mixture of M + 1 Gammas weighed by the elementary symmetric polynomials of the n_m: drawn exactly."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import n_distinct
-from scdp.chains.concentration import log_symmetric_polynomials, resample_concentration
+from scdp.chains.arithmetic import choose, n_distinct
 from scdp.chains.distances.items import AnyItems, DistanceItems
 from scdp.chains.distances.sweep import distance_sweep
 from scdp.chains.separation.sweep import conditioned_sweep
 from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vectors.clusters import resample_clusters, resample_clusters_given_means
-from scdp.chains.vectors.items import Items
-from scdp.chains.vectors.means import draw_mean_variance, draw_means, separation_prior
+from scdp.chains.vectors.items import Items, draw_mean_variance, draw_means, separation_prior
 from scdp.chains.vectors.split_merge import split_merge
 from scdp.chains.vectors.types import resample_precisions, resample_types
+
+
+@kernel
+def log_symmetric_polynomials(sizes: Integers) -> Floats:
+    """Log of e_0, …, e_M of the sizes, one size after another: e_j becomes e_j + n_m e_(j-1)."""
+    n = sizes.shape[0]
+    result = np.full(n + 1, -np.inf)
+    result[0] = 0.0
+    for m in range(n):
+        log_size = np.log(sizes[m])
+        for j in range(m + 1, 0, -1):
+            result[j] = np.logaddexp(result[j], result[j - 1] + log_size)
+    return result
+
+
+@kernel
+def resample_concentration(
+    rng: np.random.Generator,
+    concentration: float,
+    sizes: Integers,
+    n_clusters: int,
+    log_symmetric: Floats,
+    shape: float,
+    rate: float,
+) -> float:
+    """Draw alpha under a Gamma(shape, rate) prior; `n_clusters` counts the clusters of all groups."""
+    n = sizes.shape[0]
+    after_rate = rate
+    for m in range(n):
+        after_rate -= np.log(rng.beta(concentration + 1.0, sizes[m]))
+    log_weight = np.empty(n + 1)
+    for j in range(n + 1):
+        after_shape = shape - n + n_clusters + j
+        log_weight[j] = log_symmetric[n - j] + lgamma(after_shape) - after_shape * np.log(after_rate)
+    after_shape = shape - n + n_clusters + choose(rng, log_weight, n + 1)
+    return rng.standard_gamma(after_shape) / after_rate
+
+
+def expected_clusters(n: ArrayLike, concentration: float) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the number of clusters among n items."""
+    n = np.asarray(n, dtype=np.int64)
+    opens = concentration / (concentration + np.arange(max(int(n.max(initial=0)), 1)))
+    mean = np.concatenate([[0.0], np.cumsum(opens)])
+    variance = np.concatenate([[0.0], np.cumsum(opens * (1 - opens))])
+    return mean[n], np.sqrt(variance[n])
 
 
 class Constants(NamedTuple):

@@ -9,7 +9,7 @@ import click
 
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper.datasets import files
-from scdp.paper.datasets.sources import NAMES, File, Source, find_source
+from scdp.paper.datasets.files import NAMES, File, Source, find_source
 
 _HEADER = ("name", "records", "clusters", "licence", "where")
 _NUMERIC = ("records", "clusters")
@@ -71,7 +71,7 @@ def export(name: str, folder: Path, own: Path | None, force: bool) -> None:
     from scdp.io.atomic import Staged
     from scdp.io.tables import stage_table
     from scdp.io.targets import Given, check_files, open_folder
-    from scdp.paper.datasets.export import exported_parts
+    from scdp.paper.datasets.tables import exported_parts
 
     parts = exported_parts(name, own)
     open_folder(folder)

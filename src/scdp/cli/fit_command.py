@@ -88,7 +88,7 @@ def fit(
     """
     from scdp.io.atomic import write_text
     from scdp.table.records import read_records
-    from scdp.table.spec_words import commented_toml
+    from scdp.table.spec_files import commented_toml
 
     if folder is None and proposal is None:
         raise InputError("nothing to write: give --out MODEL, or --write-spec FILE")
@@ -137,7 +137,7 @@ def _check_files(
 def _fit(
     model: Estimator, table: Records, known: NDArray[np.int64], folder: Path, force: bool, quiet: bool
 ) -> None:
-    from scdp.table.spec_words import commented_toml
+    from scdp.table.spec_files import commented_toml
 
     n_entities = len(set(known[known >= 0].tolist()))
     say(f"learning from {int((known >= 0).sum())} records of {n_entities} entities", quiet)

@@ -9,7 +9,7 @@ LONGEST_SENTENCE, START, END = 1000, 600, 300
 
 def tell(text: object, error: bool = False) -> None:
     """Print a text, with characters that would move the cursor or turn the writing round as their escapes."""
-    from scdp.report.text import spelled
+    from scdp.report.layout import spelled
 
     click.echo("\n".join(map(spelled, str(text).split("\n"))), err=error)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypedDict, Unpack
 
-from scdp.compare.cleaning import STANDARD
+from scdp.compare.cells import STANDARD
 from scdp.compare.comparison import Comparison, ComparisonError, make_comparison
 from scdp.compare.content.nicknames import default_nicknames, use_nicknames
 from scdp.compare.kinds import known_kinds, register_kind

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.compare.cells import distinct_texts
-from scdp.compare.cleaning import STANDARD, STEPS
+from scdp.compare.cells import STANDARD, STEPS, TRANSFORMS, distinct_texts
 from scdp.compare.content.dates import ORDERS, learn_order
 from scdp.compare.kinds import Kind, known_kinds
 from scdp.compare.prepared import Prepared, encode_cells, row_of
 from scdp.compare.rarity import Frequencies
-from scdp.compare.transforms import TRANSFORMS
 from scdp.errors import InputError
 from scdp.table.records import Column, Records
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from scdp.compare.coauthors import SharedNamesScorer
 from scdp.compare.content.addresses import AddressScorer, address_tokens, parse_address
 from scdp.compare.content.amounts import (
     PlaceScorer,
@@ -52,6 +51,7 @@ from scdp.compare.scorers import (
     RapidFuzzScorer,
     RareWordsScorer,
     Scorer,
+    SharedNamesScorer,
     SubstringScorer,
     TokenSetScorer,
 )

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.cells import Codes, clean_all, distinct_texts, encode
+from scdp._typing import Features, Integers
+from scdp.compare.cells import (
+    TRANSFORMS,
+    Codes,
+    clean,
+    clean_all,
+    distinct_texts,
+    encode,
+    first_of_list,
+    number,
+    split_names,
+)
 from scdp.compare.cells import cell_text as cell_text
-from scdp.compare.cleaning import clean
 from scdp.compare.rarity import Frequencies, Tokens
-from scdp.compare.scorers import Floats, Integers, Scorer
-from scdp.compare.transforms import TRANSFORMS, first_of_list, number, split_names
+from scdp.compare.scorers import Scorer
 from scdp.errors import InputError
 from scdp.table.records import Column, Records
 
@@ -58,7 +67,7 @@ class Prepared:
         n_of_value = np.bincount(self.codes[self.codes != MISSING], minlength=len(self.vocabulary))
         return Tokens.of(self.vocabulary, n_of_value, self.comparison.kind_details.tokens, self.supplied)
 
-    def shared_nats(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
+    def shared_nats(self, left: NDArray[Any], right: NDArray[Any]) -> Features:
         """The information in what the records of each pair share: [0, inf), NaN where a value is missing.
 
         A value or token that c of N records have carries log(N / c) nats. For kinds with tokens it is the sum over
@@ -88,7 +97,7 @@ class Prepared:
         """The numbers of the records that have one."""
         return np.asarray(self.vocabulary, dtype=np.float64)[self.codes[self.codes != MISSING]]
 
-    def table(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+    def table(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
         """Distances between vocabulary places, with a last row and column of NaN, where -1 points."""
         others = rows if columns is None else columns
         out = np.full((len(rows) + 1, len(others) + 1), np.nan, dtype=np.float32)
@@ -96,7 +105,7 @@ class Prepared:
             out[:-1, :-1] = self.scorer.block(rows, columns, workers)
         return out
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
         """Distances between records: each pair of distinct values is scored once, then spread."""
         values, places = distinct(self.codes[rows])
         if columns is None:
@@ -104,7 +113,7 @@ class Prepared:
         other_values, other_places = distinct(self.codes[columns])
         return self.table(values, other_values, workers)[np.ix_(places, other_places)]
 
-    def pairs(self, left: NDArray[Any], right: NDArray[Any], workers: int) -> Floats:
+    def pairs(self, left: NDArray[Any], right: NDArray[Any], workers: int) -> Features:
         """Distances of the given pairs of records."""
         out = np.full(len(left), np.nan, dtype=np.float32)
         for start in range(0, len(out), PAIRS_AT_ONCE):
@@ -116,7 +125,7 @@ class Prepared:
                 out[part][present] = scores
         return out
 
-    def _scores(self, low: Codes, high: Codes, workers: int) -> Floats:
+    def _scores(self, low: Codes, high: Codes, workers: int) -> Features:
         """Distances of pairs of values; each distinct pair is scored once where pairs are often the same."""
         n_values = len(self.vocabulary)
         keys = low.astype(np.int64) * n_values + high

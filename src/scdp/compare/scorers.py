@@ -11,10 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Features, Integers
 from scdp.errors import InputError
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 # Below this many pairs starting threads costs more than it saves.
 PAIRS_WORTH_A_THREAD = 20_000
@@ -25,10 +23,10 @@ PAIRS_AT_ONCE = 1 << 18
 class Scorer(Protocol):
     """Distances between entries of one vocabulary, named by their positions in it."""
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
         """Shape (rows, columns); without columns, rows against rows."""
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         """Shape (pairs,)."""
 
 
@@ -40,8 +38,8 @@ def thread_count(workers: int, n_pairs: int) -> int:
 
 
 def by_rows(
-    rows: Integers, columns: Integers | None, score: Callable[[Integers, Integers], Floats]
-) -> Floats:
+    rows: Integers, columns: Integers | None, score: Callable[[Integers, Integers], Features]
+) -> Features:
     """A block made of parts `score(some rows, columns)`; without columns, each half of it once."""
     others = rows if columns is None else columns
     out = np.empty((len(rows), len(others)), dtype=np.float32)
@@ -59,10 +57,10 @@ class PairScorer(ABC):
     """Makes blocks out of pairs, for scorers that have no faster way."""
 
     @abstractmethod
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats: ...
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features: ...
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
-        def score(some: Integers, others: Integers) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
+        def score(some: Integers, others: Integers) -> Features:
             left, right = np.repeat(some, len(others)), np.tile(others, len(some))
             return self.pairs(left, right, workers).reshape(len(some), len(others))
 
@@ -76,7 +74,7 @@ class RapidFuzzScorer:
         self._texts = np.array([*vocabulary, None], dtype=object)[:-1]
         self._measure = measure
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
         from rapidfuzz.process import cdist
 
         queries = self._texts[rows].tolist()
@@ -85,7 +83,7 @@ class RapidFuzzScorer:
         threads = thread_count(workers, len(queries) * len(choices))
         return cdist(queries, choices, scorer=self._measure, dtype=np.float32, workers=threads)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from rapidfuzz.process import cpdist
 
         queries, choices = self._texts[left].tolist(), self._texts[right].tolist()
@@ -97,12 +95,12 @@ class SubstringScorer(PairScorer):
     """1 - longest common substring / longer length, compiled."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        from scdp.compare.substring import encode
+        from scdp.compare.strings import encode
 
         self._codes, self._starts = encode(list(vocabulary))
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
-        from scdp.compare.substring import fill_pairs
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        from scdp.compare.strings import fill_pairs
 
         out = np.empty(len(left), dtype=np.float32)
         # Interleaved shares: in a triangle of pairs, neighbouring rows cost about the same.
@@ -132,26 +130,26 @@ class NumberScorer:
             numbers = np.asarray(vocabulary, dtype=np.float64) / scale
         self.numbers = np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
         others = rows if columns is None else columns
         return self._distance(self.numbers[rows][:, None] - self.numbers[others])
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         return self._distance(self.numbers[left] - self.numbers[right])
 
     @staticmethod
-    def _distance(difference: NDArray[np.float64]) -> Floats:
+    def _distance(difference: NDArray[np.float64]) -> Features:
         return np.minimum(np.abs(difference), FARTHEST).astype(np.float32)
 
 
 class ExactScorer:
     """0 where the values are the same, else 1; a vocabulary has no value twice."""
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
         others = rows if columns is None else columns
         return (rows[:, None] != others).astype(np.float32)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         return (left != right).astype(np.float32)
 
 
@@ -162,19 +160,19 @@ class TokenSetScorer:
         self._words = incidence([text.split() for text in vocabulary])
         self._sizes = np.asarray(self._words.sum(axis=1), dtype=np.float32).ravel()
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
-        def score(some: Integers, others: Integers) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
+        def score(some: Integers, others: Integers) -> Features:
             shared = (self._words[some] @ self._words[others].T).toarray()
             return self._distance(shared, self._sizes[some][:, None], self._sizes[others])
 
         return by_rows(rows, columns, score)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         shared = np.asarray(self._words[left].multiply(self._words[right]).sum(axis=1)).ravel()
         return self._distance(shared, self._sizes[left], self._sizes[right])
 
     @staticmethod
-    def _distance(shared: NDArray[Any], left: Floats, right: Floats) -> Floats:
+    def _distance(shared: NDArray[Any], left: Features, right: Features) -> Features:
         shared = shared.astype(np.float32)
         return np.asarray(1.0 - shared / (left + right - shared), dtype=np.float32)
 
@@ -191,14 +189,14 @@ class RareWordsScorer:
         self._words.data *= np.sqrt(rarity)[self._words.indices]
         self._sizes = np.asarray((self._words * self._words).sum(axis=1)).ravel()
 
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Floats:
-        def score(some: Integers, others: Integers) -> Floats:
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
+        def score(some: Integers, others: Integers) -> Features:
             shared = (self._words[some] @ self._words[others].T).toarray()
             return self._distance(shared, self._sizes[some][:, None], self._sizes[others])
 
         return by_rows(rows, columns, score)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         out = np.empty(len(left), dtype=np.float32)
         for start in range(0, len(left), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
@@ -208,7 +206,7 @@ class RareWordsScorer:
         return out
 
     @staticmethod
-    def _distance(shared: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> Floats:
+    def _distance(shared: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> Features:
         # Sums in another order differ in their last digits, and a text must be at 0 from itself.
         return np.asarray(np.abs(np.round(1.0 - shared / (left + right - shared), 6)), dtype=np.float32)
 
@@ -232,7 +230,7 @@ class FunctionScorer(PairScorer):
     def __init__(self, vocabulary: Sequence[str], name: str, function: Callable[[str, str], float]) -> None:
         self._texts, self._name, self._function = vocabulary, name, function
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         scores = map(self._score, left.tolist(), right.tolist())
         return np.fromiter(scores, dtype=np.float32, count=len(left))
 
@@ -245,3 +243,60 @@ class FunctionScorer(PairScorer):
                 "a distance must be a finite number, zero or more"
             )
         return score
+
+
+NAMES_AT_ONCE = 256
+
+
+def matching_names(names: Sequence[str], threshold: float, workers: int) -> Any:
+    """A sparse 0/1 matrix (names, names): normalised edit distance below the threshold, or the same name."""
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cdist
+    from scipy.sparse import csr_array
+
+    rows: list[NDArray[Any]] = [np.arange(len(names))]
+    columns: list[NDArray[Any]] = [np.arange(len(names))]
+    for start in range(0, len(names), NAMES_AT_ONCE):
+        part = names[start : start + NAMES_AT_ONCE]
+        distances = cdist(
+            part,
+            names,
+            scorer=Levenshtein.normalized_distance,
+            score_cutoff=threshold,
+            dtype=np.float64,
+            workers=thread_count(workers, len(part) * len(names)),
+        )
+        near = np.nonzero(distances < threshold)
+        rows.append(near[0] + start)
+        columns.append(near[1])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    size = max(len(names), 1)
+    return csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=(size, size))
+
+
+class SharedNamesScorer:
+    """Two lists share as many names as have a match in the other list, counted from the side with fewer."""
+
+    def __init__(self, vocabulary: Sequence[tuple[str, ...]], threshold: float) -> None:
+        known: dict[str, int] = {}
+        self._names = incidence(vocabulary, known)
+        near = (self._names @ matching_names(list(known), threshold, workers=-1)).tocsr()
+        near.data[:] = 1
+        self._near = near
+
+    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
+        return by_rows(rows, columns, self._score)
+
+    def _score(self, rows: Integers, columns: Integers) -> Features:
+        of_rows = (self._names[rows] @ self._near[columns].T).toarray()
+        of_columns = (self._near[rows] @ self._names[columns].T).toarray()
+        return _distance(np.minimum(of_rows, of_columns))
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        of_left = self._names[left].multiply(self._near[right]).sum(axis=1)
+        of_right = self._near[left].multiply(self._names[right]).sum(axis=1)
+        return _distance(np.minimum(np.asarray(of_left).ravel(), np.asarray(of_right).ravel()))
+
+
+def _distance(shared: NDArray[Any]) -> Features:
+    return (1.0 / (1.0 + shared)).astype(np.float32)

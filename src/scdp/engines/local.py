@@ -21,17 +21,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from scdp._parallel import map_in_threads
+from scdp._typing import Integers
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Pairs
 from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, all_apart, split_shards
 
-Integers = NDArray[np.int64]
 # Below this many pairs threads do as well: processes take seconds to start and a quarter of a gigabyte each.
 FEWEST_PAIRS = 2_000_000
 # Who asks for a number of processes gets them where there is any work for them.

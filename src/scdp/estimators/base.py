@@ -23,6 +23,7 @@ from scdp.estimators.checks import (
     check_rows,
     check_within_groups,
     join_groups,
+    labels_from,
     propose_spec,
     row_order,
     take_rows,
@@ -30,7 +31,6 @@ from scdp.estimators.checks import (
 from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import UNKNOWN, Rows, feature_names, rows_of, spec_of
-from scdp.estimators.labels import labels_from
 from scdp.estimators.needs import Extent, extent
 from scdp.posterior import ConvergenceWarning, Posterior
 from scdp.table.records import Records

@@ -15,7 +15,7 @@ from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.checks import join_groups
 from scdp.estimators.fitted import ComparesItself, Contributing, Fitted
 from scdp.estimators.inputs import Compared, Pair, spec_of
-from scdp.table.spec_words import in_words
+from scdp.table.spec_files import in_words
 
 # Evidence in log-odds below which a feature is said to say little, and above which to say a lot.
 LITTLE, MUCH = 0.5, 3.0

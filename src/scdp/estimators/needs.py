@@ -19,7 +19,7 @@ from scdp.estimators.inputs import Compared, Points, Precomputed, codes, n_pairs
 from scdp.io.memory import Need
 from scdp.linkage.features import MOST_PAIRS
 from scdp.linkage.fit import MOST_RECORDS
-from scdp.linkage.vectors import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
+from scdp.linkage.sources import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
 from scdp.table.records import Records

@@ -19,9 +19,8 @@ from scdp.blocking.keys import scattered
 from scdp.compare import Comparison
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer
-from scdp.linkage.pairs import Pairs
-from scdp.linkage.prefilter import CUT, Prefilter
-from scdp.linkage.prefilter_kernels import PrefilterRun
+from scdp.linkage.law import Pairs
+from scdp.linkage.prefilter import CUT, Prefilter, PrefilterRun
 from scdp.table.records import Records
 
 # The match rate is settled by the candidates of about so many records.

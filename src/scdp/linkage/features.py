@@ -17,7 +17,7 @@ from scdp.compare import Comparison, Prepared
 from scdp.compare.prepared import MISSING, prepare_all, value_key
 from scdp.compare.rarity import Frequencies
 from scdp.linkage.evidence import Layout
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Pairs
 from scdp.table.records import Records
 
 # All pairs of up to so many (about 2,450 records) are compared; of more records only candidates are.

@@ -18,8 +18,17 @@ from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.errors import InputError
 from scdp.folds import canonical_labels, held_out_sets
-from scdp.linkage.curves import Knots, Places, add_back, add_up
-from scdp.linkage.ensemble import BASE, NEGLIGIBLE, Ensemble, Parameters, believable_rates
+from scdp.linkage.ensemble import (
+    BASE,
+    NEGLIGIBLE,
+    Ensemble,
+    Knots,
+    Parameters,
+    Places,
+    add_back,
+    add_up,
+    believable_rates,
+)
 from scdp.linkage.evidence import (
     Evidence,
     Layout,
@@ -28,8 +37,7 @@ from scdp.linkage.evidence import (
     log_odds,
     member_weights,
 )
-from scdp.linkage.law import Weights, log_likelihood_grad, sample_partition, stream_of
-from scdp.linkage.pairs import Pairs
+from scdp.linkage.law import Pairs, Weights, log_likelihood_grad, sample_partition, stream_of
 from scdp.linkage.trees import Trees, fit_trees
 
 N_MEMBERS = 8

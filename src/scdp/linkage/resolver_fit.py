@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 
 from scdp._parallel import Progress
 from scdp._typing import Arrays, Features, Floats, Groups, Integers
+from scdp.blocking.ladder import Ladder, learn_ladder
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.candidates import Blocked
-from scdp.linkage.copies import Copies
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import MOST_PAIRS, Columns, Comparer
 from scdp.linkage.fit import Choices, HeldOut, Source, check_teachable, fit_ensemble, take_whole_clusters
-from scdp.linkage.ladder import Ladder, learn_ladder
-from scdp.linkage.shards import Draws, Engine, all_apart
-from scdp.linkage.sources import PairSource, RecordSource, VectorSource, pairs_of
+from scdp.linkage.shards import Copies, Draws, Engine, all_apart
+from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import (
     calibration_from_parts,
     calibration_to_parts,
@@ -36,7 +35,6 @@ from scdp.linkage.storage import (
     view_from_parts,
     view_to_parts,
 )
-from scdp.linkage.vectors import VectorView, units
 from scdp.posterior import Posterior
 
 IMPORTANCE_RECORDS = 300

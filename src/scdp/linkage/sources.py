@@ -1,20 +1,154 @@
-"""What a law is learned from and applied to: distances of items, or vectors, as pairs of any part of them."""
+"""What a law is learned from and applied to: records, distances or vectors, as pairs of any part of them.
+
+Diffusion distances compare where random walks over the graph of nearest neighbours end: two items of one elongated
+cluster are close though many steps apart. They are made anew for each set of items, from the items alone.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Groups
+from scdp._typing import Floats, Groups, Integers
 from scdp.compare.distances import Distances
+from scdp.compare.distances.storage import safe_unit
 from scdp.errors import InputError
 from scdp.linkage.features import Comparer
-from scdp.linkage.pairs import Integers, Pairs
-from scdp.linkage.vectors import VectorView
+from scdp.linkage.law import Pairs
 from scdp.table.records import Records
 from scdp.table.spec import Spec
+
+N_NEIGHBOURS = (10, 20)
+WALK_STEPS = (1, 3, 8)
+N_DIMENSIONS = 12
+# Of more coordinates than this, single ones say too little to be worth a function each.
+MOST_COORDINATES = 16
+# The covariance within clusters is drawn this far towards a round one: few clusters cannot tell all of it.
+ROUNDNESS = 0.3
+FARTHEST = 6.0
+SAME_SIZE = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class VectorView:
+    """How vectors are looked at: centred and scaled, and turned by the covariance within the training clusters."""
+
+    mean: Floats
+    scale: Floats
+    whitening: Floats
+
+    @classmethod
+    def of(cls, values: Floats, cluster: Integers, mean: Floats, scale: Floats) -> Self:
+        return cls(mean, scale, whitening(np.nan_to_num((values - mean) / scale), cluster))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        walks = (f"walk of {t} over {k} neighbours" for k in N_NEIGHBOURS for t in WALK_STEPS)
+        single = (f"coordinate {number + 1}" for number in range(self._n_single))
+        return ("distance", "distance by spread within clusters", *walks, *single)
+
+    @property
+    def _n_single(self) -> int:
+        return len(self.mean) if len(self.mean) <= MOST_COORDINATES else 0
+
+    def pairs(self, values: Floats, documents: Integers | None) -> Pairs:
+        """All pairs within each document (of all vectors without documents)."""
+        parts = [np.arange(len(values))] if documents is None else rows_of(documents)
+        found = [self._pairs_among(values, rows) for rows in parts]
+        features = np.concatenate([each[2] for each in found])
+        left, right = (np.concatenate([each[side] for each in found]) for side in (0, 1))
+        return Pairs(len(values), left, right, features)
+
+    def _pairs_among(self, values: Floats, rows: Integers) -> tuple[Integers, Integers, NDArray[np.float32]]:
+        plain = np.nan_to_num((values[rows] - self.mean) / self.scale)
+        left, right = np.triu_indices(len(rows), k=1)
+        squared = squared_distances(plain)
+        columns = [
+            np.sqrt(squared[left, right] / plain.shape[1]),
+            np.sqrt(squared_distances(plain @ self.whitening)[left, right] / plain.shape[1]),
+        ]
+        for k in N_NEIGHBOURS:
+            columns += [walk[left, right] for walk in diffusion_distances(squared, k)]
+        columns += [
+            np.abs(values[rows[left], f] - values[rows[right], f]) / self.scale[f]
+            for f in range(self._n_single)
+        ]
+        return rows[left], rows[right], np.minimum(np.column_stack(columns), FARTHEST).astype(np.float32)
+
+
+def rows_of(documents: Integers) -> list[Integers]:
+    """The rows of each document, documents in order of first appearance."""
+    order = np.argsort(documents, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(documents[order])) + 1)
+
+
+def squared_distances(points: Floats) -> Floats:
+    norms = np.einsum("if,if->i", points, points)
+    squared = np.maximum(norms[:, None] + norms - 2 * points @ points.T, 0.0)
+    np.fill_diagonal(squared, 0.0)
+    return squared
+
+
+def whitening(points: Floats, cluster: Integers) -> Floats:
+    """A matrix that makes the covariance within clusters round, as far as they tell."""
+    n_features = points.shape[1]
+    codes = np.unique(cluster, return_inverse=True)[1]
+    sums = np.zeros((codes.max(initial=-1) + 1, n_features))
+    np.add.at(sums, codes, points)
+    gaps = points - (sums / np.maximum(np.bincount(codes), 1)[:, None])[codes]
+    covariance = gaps.T @ gaps / max(len(points) - len(sums), 1)
+    size = np.trace(covariance) / n_features
+    if not size > 0:
+        return np.eye(n_features)
+    spread, axes = np.linalg.eigh((1 - ROUNDNESS) * covariance + ROUNDNESS * size * np.eye(n_features))
+    return axes / np.sqrt(spread)
+
+
+def diffusion_distances(squared: Floats, n_neighbours: int) -> list[Floats]:
+    """By number of steps, distances between where walks from each item end; missing where items are too few."""
+    n = len(squared)
+    if n < 2 * n_neighbours:
+        return [np.full((n, n), np.nan)] * len(WALK_STEPS)
+    nearest = np.argsort(squared, axis=1, kind="stable")[:, : n_neighbours + 1]
+    joined = np.zeros((n, n))
+    joined[np.arange(n)[:, None], nearest] = 1.0
+    joined = np.maximum(joined, joined.T)
+    degree = joined.sum(axis=1)
+    values, vectors = leading_vectors(joined / np.sqrt(np.outer(degree, degree)))
+    distances = []
+    for steps in WALK_STEPS:
+        place = vectors * values**steps * np.sqrt(degree.sum() / degree)[:, None]
+        walked = squared_distances(place)
+        # Measured by their median, which makes sets of different sizes comparable.
+        middle = np.median(walked[np.triu_indices(n, k=1)])
+        distances.append(np.sqrt(walked / middle) if middle > 0 else walked)
+    return distances
+
+
+def leading_vectors(matrix: Floats) -> tuple[Floats, Floats]:
+    """The largest eigenvalues and their vectors, without the first, which is the same for all items."""
+    from scipy.linalg import eigh
+
+    n = len(matrix)
+    first = max(n - N_DIMENSIONS, 0)
+    values, vectors = eigh(matrix, subset_by_index=(first, n - 1))
+    return values[::-1][1:], vectors[:, ::-1][:, 1:]
+
+
+def units(scale: Floats) -> Floats:
+    """One unit for all coordinates whose spreads are of one size, as those of pixels are; else each its own.
+
+    Blowing up pixels that hardly ever change hides the picture; incomes and ages have no common unit.
+    """
+    # Not the smallest: of many pixels a few hardly ever change.
+    if scale.max() <= SAME_SIZE * np.quantile(scale, 0.25, method="lower"):
+        unit = safe_unit(scale.max())
+        return np.full(len(scale), unit * np.sqrt(np.mean((scale / unit) ** 2)))
+    return scale
+
 
 # Pairs are kept in single precision, whose squares must stay finite.
 LARGEST_UNIT = 1e15

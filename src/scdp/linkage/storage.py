@@ -15,12 +15,11 @@ from scdp._typing import Arrays
 from scdp.errors import InputError
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.result import Calibration
-from scdp.linkage.curves import MOST_KNOTS, Knots
-from scdp.linkage.ensemble import Ensemble, Parameters
+from scdp.linkage.ensemble import MOST_KNOTS, Ensemble, Knots, Parameters
 from scdp.linkage.evidence import N_LEVELS, Evidence, TableEvidence
 from scdp.linkage.features import Columns
+from scdp.linkage.sources import VectorView
 from scdp.linkage.trees import Trees
-from scdp.linkage.vectors import VectorView
 
 MOST_RESCANS = 1000
 LARGEST_NUMBER = 2**63 - 1

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.report.text import shown
+from scdp._typing import Floats
+from scdp.report.layout import shown
 
 # Okabe and Ito's colours: they differ for colour-blind readers too.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#666666")
@@ -24,7 +25,6 @@ SIZE_STARTS = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
 PAPER = np.array([246, 248, 250])
 INK = np.array([16, 58, 110])
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
 
 

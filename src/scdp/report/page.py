@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scdp.report.layout import MISSING, field_row, section, verdict, whole_page
-from scdp.report.text import isolated, shown
+from scdp.report.layout import MISSING, field_row, isolated, section, shown, verdict, whole_page
 
 
 @dataclass(frozen=True)

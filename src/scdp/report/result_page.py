@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scdp.estimators.verdict import WORDS as VERDICT_WORDS
+from scdp._typing import Floats
+from scdp.estimators.result import WORDS as VERDICT_WORDS
 from scdp.io.atomic import write_text
-from scdp.report.charts import Floats, calibration_plot, histogram, in_short, size_bars, trace_lines
-from scdp.report.judgement import (
+from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, trace_lines
+from scdp.report.layout import footnote, isolated, section, shortened, shown, verdict, whole_page
+from scdp.report.sections import (
     THRESHOLD,
     judge_calibration,
     judge_chains,
     judge_independent,
+    uncertain_section,
+    weights_section,
 )
-from scdp.report.layout import footnote, section, verdict, whole_page
-from scdp.report.text import isolated, shortened, shown
-from scdp.report.uncertain import uncertain_section
-from scdp.report.weights import weights_section
 
 if TYPE_CHECKING:
     from scdp.estimators.result import ClusterResult, Learned

@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from scdp.compare.cells import cell_text, placeholder_key
+from scdp.compare.cells import cell_text, placeholder_key, year
 from scdp.compare.content.addresses import has_street_word
 from scdp.compare.content.amounts import DURATION, parse_place
 from scdp.compare.content.codes import WEAK, parse_codes_in_text
 from scdp.compare.content.dates import parse_date
-from scdp.compare.content.names import has_legal_form
+from scdp.compare.content.names import has_legal_form, to_latin, word_set, words_of
 from scdp.compare.content.nicknames import nickname_groups
-from scdp.compare.content.transliteration import to_latin, word_set, words_of
-from scdp.compare.transforms import year
 from scdp.table.records import Records
 
 MOST, MANY, SOME, FEW = 0.9, 0.7, 0.3, 0.05

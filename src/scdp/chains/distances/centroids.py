@@ -25,8 +25,7 @@ from scdp.chains.distances.rows import (
     sums_by_cluster,
     weights_by_position,
 )
-from scdp.chains.separation.coupling import MEAN, log_grid_normalizer
-from scdp.chains.separation.density import used_precision_sum
+from scdp.chains.separation.coupling import MEAN, log_grid_normalizer, used_precision_sum
 from scdp.chains.state import State
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import lowest_empty, slot_counts
-from scdp.chains.distances.centroid_splits import list_sides, log_parting, make_parting, measure, take_over
+from scdp.chains.distances.centroid_moves import list_sides, log_parting, make_parting, measure, take_over
 from scdp.chains.distances.centroids import Centroids, coupling_of, presence_by_position
 from scdp.chains.distances.items import DistanceItems
 from scdp.chains.distances.rows import (

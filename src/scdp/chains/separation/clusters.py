@@ -23,6 +23,7 @@ from scdp.chains.separation.coupling import (
     item_joins,
     item_leaves,
     log_coupling,
+    log_given_mean,
     log_mean_prior,
     prefix_sums,
     rank_weighted,
@@ -30,8 +31,8 @@ from scdp.chains.separation.coupling import (
     rank_weighted_after_open,
     ranks_of,
     spread_of,
+    used_precision_sum,
 )
-from scdp.chains.separation.density import log_given_mean, used_precision_sum
 from scdp.chains.state import State
 from scdp.chains.vectors.clusters import widest_range
 from scdp.chains.vectors.items import Items

@@ -1,13 +1,4 @@
-"""SCDP-3's coupling of precisions and means, in its three variants (docs/scdp3.md).
-
-With S_f the sum over pairs of active means of their squared gap in feature f, T_f the sum of the active precisions
-and L their number, the joint of SCDP-1 with explicit means is multiplied by exp(log_coupling):
-
-- normalized:  prod_f ((b + rate S_f) / b)^(a L) exp(-rate T_f S_f)   i.e. t | means ~ Gamma(a, b + rate S_f)
-- mean:        the same with S_f averaged over the pairs
-- published:   rate^(L K (K-1) / 2) exp(-rate sum_f T_f S_f) prod_j G0(mean_j)^(L (2 (j-1) - K)),  the clusters j
-               ordered by decreasing size (ties by their earliest item); it has no normaliser.
-"""
+"""SCDP-3's target density, and the prior of precisions that the means imply."""
 
 from __future__ import annotations
 
@@ -17,8 +8,72 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import sum_of_logs
+from scdp.chains.arithmetic import slot_counts, sum_of_logs
 from scdp.chains.state import State
+from scdp.chains.vectors.items import LOG_2PI, Items, log_prior_of_labels
+
+
+@kernel
+def log_given_mean(items: Items, i: int, row: Floats, mean: Floats) -> float:
+    """Log density of item i given a mean, without the terms in log precision."""
+    square = 0.0
+    for f in range(row.shape[0]):
+        gap = items.points[i, f] - mean[f]
+        square += items.observed[i, f] * row[f] * gap * gap
+    return -0.5 * square
+
+
+@kernel
+def used_precision_sum(state: State) -> tuple[Floats, int]:
+    """Sum of the used types' precisions by feature, and how many types are used."""
+    counts = slot_counts(state.type, state.precision.shape[0])
+    total = np.zeros(state.precision.shape[1])
+    n = 0
+    for kind in range(counts.shape[0]):
+        if counts[kind] > 0:
+            n += 1
+            total += state.precision[kind]
+    return total, n
+
+
+@kernel
+def types_given_means(items: Items, state: State, variant: int) -> tuple[Floats, Floats, float]:
+    """The precision prior that the means imply: rates, grid log weights, and the log mass a new type brings.
+
+    Given the means, types are a Dirichlet-process mixture with this prior, so SCDP-1's exact updates serve. Only
+    the published variant is not normalised: there a new type multiplies the joint by more than a density.
+    """
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    spread = spread_of(state.means, np.flatnonzero(ranks.size))
+    rate, grid_log, log_mass = precision_prior_given(state, separation(spread, variant))
+    if variant != PUBLISHED:
+        return rate, grid_log, 0.0
+    n = ranks.n[0]
+    for j in range(n):
+        log_mass += (2.0 * j - n) * log_mean_prior(state, state.means[ranks.order[j]])
+    return rate, grid_log, log_mass + 0.5 * n * (n - 1) * np.log(state.separation_rate)
+
+
+@kernel
+def log_joint_conditioned(items: Items, state: State, variant: int, concentration_priors: Floats) -> float:
+    """Log of the target of SCDP-3: data, clusters, means, types, precisions, concentrations and the coupling."""
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    type_counts = slot_counts(state.type, state.precision.shape[0])
+    precision_sum, n_types = used_precision_sum(state)
+    spread = spread_of(state.means, np.flatnonzero(ranks.size))
+    n = ranks.n[0]
+    factor = np.empty((1, items.points.shape[1]))
+    total = log_coupling(state, spread, precision_sum, 0, n_types, precision_sum, variant, factor)
+    for j in range(n):
+        power = 1.0 + n_types * (2.0 * j - n) if variant == PUBLISHED else 1.0
+        total += power * log_mean_prior(state, state.means[ranks.order[j]])
+    for i in range(state.cluster.shape[0]):
+        row = state.precision[state.type[i]]
+        total += log_given_mean(items, i, row, state.means[state.cluster[i]])
+        for f in range(row.shape[0]):
+            total += 0.5 * items.observed[i, f] * (np.log(row[f]) - LOG_2PI)
+    return total + log_prior_of_labels(items, state, ranks.size, type_counts, concentration_priors)
+
 
 NOBODY = 2**62
 
@@ -141,7 +196,6 @@ def rank_weighted_after_open(ranks: Ranks, prefix: Floats, weighted: float, valu
 
 PUBLISHED, NORMALIZED, MEAN = 0, 1, 2
 VARIANTS = {"published": PUBLISHED, "normalized": NORMALIZED, "mean": MEAN}
-LOG_2PI = float(np.log(2 * np.pi))
 
 
 class Spread(NamedTuple):

@@ -7,13 +7,22 @@ from collections.abc import Callable
 import numpy as np
 
 from scdp.chains.separation.clusters import resample_clusters_conditioned
-from scdp.chains.separation.coupling import PUBLISHED, VARIANTS, log_coupling, separation, spread_of
-from scdp.chains.separation.density import types_given_means, used_precision_sum
-from scdp.chains.separation.means import resample_means_exactly, resample_means_from_candidates
-from scdp.chains.separation.types import resample_types_by_auxiliary
+from scdp.chains.separation.coupling import (
+    PUBLISHED,
+    VARIANTS,
+    log_coupling,
+    separation,
+    spread_of,
+    types_given_means,
+    used_precision_sum,
+)
+from scdp.chains.separation.types import (
+    resample_means_exactly,
+    resample_means_from_candidates,
+    resample_types_by_auxiliary,
+)
 from scdp.chains.state import Info, Plan, Priors, State
-from scdp.chains.vectors.items import Items
-from scdp.chains.vectors.means import draw_means
+from scdp.chains.vectors.items import Items, draw_means
 from scdp.chains.vectors.types import resample_precisions, resample_types
 
 # A rate outside [1e-9, 1e9] is ruled out: the prior gives that one in a billion, and its logarithm stays finite.

@@ -1,7 +1,4 @@
-"""Reference types by Neal's Algorithm 8: a new type is stood for by M precision rows drawn from the prior.
-
-The paper's own move for SCDP-3. `scdp.chains.vectors.types` integrates the new type out instead and is the default.
-"""
+"""SCDP-3's means given everything else: Gaussian draws or slices, or the paper's choice among candidates."""
 
 from __future__ import annotations
 
@@ -9,10 +6,138 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import choose, log_table, lowest_empty, slot_counts
+from scdp.chains.arithmetic import choose, cluster_sums, log_table, lowest_empty, slot_counts
+from scdp.chains.separation.clusters import draw_auxiliary, openings_of
+from scdp.chains.separation.coupling import (
+    PUBLISHED,
+    add_log_couplings,
+    change_spread,
+    log_given_mean,
+    log_mean_prior,
+    pair_scale,
+    ranks_of,
+    spread_of,
+    used_precision_sum,
+)
 from scdp.chains.state import State
 from scdp.chains.vectors.items import Items
 from scdp.chains.vectors.types import NEW, add_log_densities, draw_row, grown, squared_residuals
+
+
+@kernel
+def log_mean_density(
+    x: float, centre: float, precision: float, curve: float, slope: float, level: float, power: float
+) -> float:
+    """Log density of one coordinate of a mean: Gaussian times (1 + curve x^2 + slope x + level)^power."""
+    factor = 1.0 + max(curve * x * x + slope * x + level, 0.0)
+    return -0.5 * precision * (x - centre) ** 2 + power * np.log(factor)
+
+
+@kernel
+def slice_step(
+    rng: np.random.Generator, x: float, width: float, centre: float, precision: float, curve: float,
+    slope: float, level: float, power: float,
+) -> float:  # fmt: skip
+    """One exact slice-sampling step (stepping out, then shrinking; Neal 2003) on a mean's coordinate."""
+    height = log_mean_density(x, centre, precision, curve, slope, level, power) - rng.standard_exponential()
+    left = x - width * rng.random()
+    right = left + width
+    while log_mean_density(left, centre, precision, curve, slope, level, power) > height:
+        left -= width
+    while log_mean_density(right, centre, precision, curve, slope, level, power) > height:
+        right += width
+    while True:
+        y = left + (right - left) * rng.random()
+        if log_mean_density(y, centre, precision, curve, slope, level, power) > height:
+            return y
+        if y < x:
+            left = y
+        else:
+            right = y
+
+
+@kernel
+def resample_means_exactly(
+    rng: np.random.Generator, items: Items, state: State, variant: int
+) -> tuple[Floats, int]:
+    """Every coordinate of every used mean given the rest: Gaussian in the published variant, else by slices.
+
+    Returns the means and how many coordinates had no proper conditional (negative precision): those stay.
+    """
+    means = state.means.copy()
+    sums = cluster_sums(items, state)
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    used = np.flatnonzero(sums.size)
+    spread = spread_of(means, used)
+    precision_sum, n_types = used_precision_sum(state)
+    n = used.shape[0]
+    scale = state.separation_rate * pair_scale(n, variant)
+    improper = 0
+    for j in range(n):
+        slot = ranks.order[j]
+        power = 1.0 + n_types * (2.0 * j - n) if variant == PUBLISHED else 1.0
+        for f in range(means.shape[1]):
+            others = spread.total[f] - means[slot, f]
+            others_square = spread.square[f] - means[slot, f] ** 2
+            pull = 2.0 * scale * precision_sum[f]
+            precision = power / state.mean_variance + sums.weight[slot, f] + pull * (n - 1)
+            if precision <= 0.0:
+                improper += 1
+                continue
+            centre = (sums.pull[slot, f] + pull * others) / precision
+            if variant == PUBLISHED:
+                x = centre + rng.standard_normal() / np.sqrt(precision)
+            else:
+                tilt = scale / state.rate[f]
+                x = slice_step(
+                    rng, means[slot, f], 3.0 / np.sqrt(precision), centre, precision, tilt * (n - 1),
+                    -2.0 * tilt * others, tilt * (n * others_square - others * others),
+                    n_types * state.shape[f],
+                )  # fmt: skip
+            means[slot, f] = x
+            spread.total[f] = others + x
+            spread.square[f] = others_square + x * x
+    return means, improper
+
+
+@kernel
+def resample_means_from_candidates(
+    rng: np.random.Generator, items: Items, state: State, variant: int, n_candidates: int
+) -> tuple[Floats, int]:
+    """The paper's move: the current mean and draws from the prior, one of them chosen by its posterior weight.
+
+    Returns the means and how many changed.
+    """
+    means = state.means.copy()
+    ranks = ranks_of(state.cluster, items.known_in_slot.shape[0])
+    spread = spread_of(means, np.flatnonzero(ranks.size))
+    precision_sum, n_types = used_precision_sum(state)
+    n = ranks.n[0]
+    n_options = n_candidates + 1
+    options = np.empty((n_options, means.shape[1]))
+    log_weight = np.empty(n_options)
+    factor = np.empty((1, means.shape[1]))
+    grid_log = np.empty(state.mean_grid.shape[0])
+    openings = openings_of(state)
+    changed = 0
+    for j in range(n):
+        slot = ranks.order[j]
+        options[0] = means[slot]
+        draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)
+        base = change_spread(spread, means[slot], -1)
+        for a in range(n_options):
+            log_weight[a] = 0.0
+            if variant == PUBLISHED:
+                log_weight[a] += n_types * (2.0 * j - n) * log_mean_prior(state, options[a])
+            for i in range(state.cluster.shape[0]):
+                if state.cluster[i] == slot:
+                    log_weight[a] += log_given_mean(items, i, state.precision[state.type[i]], options[a])
+        add_log_couplings(log_weight, 0, state, base, options, n_types, precision_sum, variant, factor)
+        pick = choose(rng, log_weight, n_options)
+        changed += not (options[pick] == means[slot]).all()
+        means[slot] = options[pick]
+        spread = change_spread(base, means[slot], 1)
+    return means, changed
 
 
 @kernel

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.content.names import MOST_WORDS
-from scdp.compare.content.transliteration import to_latin, word_set, words_of
-from scdp.compare.scorers import Floats, Integers, PairScorer
+from scdp._typing import Features, Integers
+from scdp.compare.content.names import MOST_WORDS, to_latin, word_set, words_of
+from scdp.compare.scorers import PairScorer
 
 if TYPE_CHECKING:
     from scdp.compare.alignment import Letters
@@ -128,7 +128,7 @@ class AddressScorer(PairScorer):
             _Part(Letters.of(texts), np.array([bool(text) for text in texts])) for texts in columns
         ]
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from scdp.compare.alignment import fill_one_edit, in_threads
 
         total, weights = np.zeros(len(left)), np.zeros(len(left))

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scdp.compare.content.transliteration import words_of
-from scdp.compare.scorers import Floats, Integers, PairScorer
+from scdp._typing import Features, Integers
+from scdp.compare.content.names import words_of
+from scdp.compare.scorers import PairScorer
 
 EARTH_RADIUS = 6371.0
 
@@ -74,7 +75,7 @@ class RelativeScorer(PairScorer):
     def __init__(self, vocabulary: Sequence[float]) -> None:
         self._numbers = np.asarray(vocabulary, dtype=np.float64)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         a, b = self._numbers[left], self._numbers[right]
         larger = np.maximum(np.abs(a), np.abs(b))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -109,7 +110,7 @@ class PlaceScorer(PairScorer):
         )
         self._scale = scale
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         chord = np.linalg.norm(self._points[left] - self._points[right], axis=1)
         km = 2 * EARTH_RADIUS * np.arcsin(np.minimum(chord / 2, 1.0))
         return (km / (km + self._scale)).astype(np.float32)

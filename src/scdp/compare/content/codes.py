@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scdp.compare.content.transliteration import to_latin, words_of
-from scdp.compare.scorers import Floats, Integers, PairScorer
+from scdp._typing import Features, Integers
+from scdp.compare.content.names import to_latin, words_of
+from scdp.compare.scorers import PairScorer
 
 if TYPE_CHECKING:
     from scdp.compare.rarity import Tokens
@@ -62,7 +63,7 @@ class CodeScorer(PairScorer):
 
         self._letters = Letters.of(vocabulary)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from scdp.compare.alignment import fill_codes, in_threads
 
         fill = partial(fill_codes, self._letters.letters, self._letters.starts)
@@ -130,9 +131,9 @@ class CodesInTextScorer(PairScorer):
         self._rarity = np.clip(tokens.nats / top, 0.0, 1.0) ** 3 * np.where(self._strong, 1.0, WEAK_SHARE)
         self._tokens = tokens
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from scdp.compare.alignment import in_threads
-        from scdp.compare.merging import fill_shared_codes
+        from scdp.compare.rarity import fill_shared_codes
 
         fill = partial(fill_shared_codes, self._tokens.ids, self._tokens.starts, self._rarity, self._strong)
         return in_threads(fill, left, right, workers).astype(np.float32)

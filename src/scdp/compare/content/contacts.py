@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.content.transliteration import to_latin
-from scdp.compare.scorers import Floats, Integers, PairScorer, RapidFuzzScorer
+from scdp._typing import Features, Integers
+from scdp.compare.content.names import to_latin
+from scdp.compare.scorers import PairScorer, RapidFuzzScorer
 
 # A phone number has so many digits at least; a shorter one says nothing about country and area.
 FEWEST_DIGITS, MOST_DIGITS = 5, 18
@@ -62,7 +63,7 @@ class PhoneScorer(PairScorer):
         first = np.maximum(np.minimum(self._lengths, width) - AREA_DIGITS, 0)
         self._areas = self._numbers % 10**width // 10**first
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         a, b = self._numbers[left], self._numbers[right]
         shorter = np.minimum(self._lengths[left], self._lengths[right])
         enough = shorter >= LOCAL_DIGITS
@@ -136,7 +137,7 @@ class TwoPartScorer(PairScorer):
         self._weight = weight
         self._parts = [_PartScorer([parts[place] for parts in vocabulary]) for place in (main, 1 - main)]
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         main, lesser = (part.pairs(left, right, workers) for part in self._parts)
         return (self._weight * main + (1 - self._weight) * lesser).astype(np.float32)
 

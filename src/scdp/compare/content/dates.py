@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.content.transliteration import to_latin
-from scdp.compare.scorers import Floats, Integers, PairScorer
+from scdp._typing import Features, Integers
+from scdp.compare.content.names import to_latin
+from scdp.compare.scorers import PairScorer
 
 # Year, month and day; 0 where the text does not tell.
 Date = tuple[int, int, int]
@@ -136,7 +137,7 @@ class DateScorer(PairScorer):
         whole = year * 10_000 + month * 100 + day
         self._digits = (whole[:, None] // 10 ** np.arange(7, -1, -1) % 10).astype(np.int8)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         a, b = self._dates[left].T, self._dates[right].T
         same = a == b
         known = (a[1:] > 0) & (b[1:] > 0)

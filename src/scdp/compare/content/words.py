@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.content.names import PersonName, author_key
-from scdp.compare.content.transliteration import words_of
+from scdp._typing import Features, Integers
+from scdp.compare.cells import abbreviation, split_names
+from scdp.compare.content.names import PersonName, author_key, words_of
 from scdp.compare.rarity import Tokens
-from scdp.compare.scorers import Floats, Integers, PairScorer
-from scdp.compare.transforms import abbreviation, split_names
+from scdp.compare.scorers import PairScorer
 
 Values = NDArray[np.float64]
 Q = 3
@@ -45,13 +45,13 @@ class SharedScorer(PairScorer):
         everyone = np.arange(len(tokens.starts) - 1, dtype=np.int64)
         self._sizes = self._shared(everyone, everyone, 1)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         shared = self._shared(left, right, workers)
         return self._formula(shared, self._sizes[left], self._sizes[right]).astype(np.float32)
 
     def _shared(self, left: Integers, right: Integers, workers: int) -> Values:
         from scdp.compare.alignment import in_threads
-        from scdp.compare.merging import fill_shared
+        from scdp.compare.rarity import fill_shared
 
         fill = partial(fill_shared, self._tokens.ids, self._tokens.starts, self._weights)
         return in_threads(fill, left, right, workers)
@@ -90,7 +90,7 @@ class SoftTokensScorer(PairScorer):
         everyone = np.arange(len(tokens.starts) - 1, dtype=np.int64)
         self._sizes = self._covered(everyone, everyone)[0]
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from scdp.compare.alignment import in_threads
 
         # In one order, so that a pair has the same distance whichever comes first.
@@ -122,7 +122,7 @@ class PersonScorer(PairScorer):
         self._sexes = np.array([name.sex for name in vocabulary])
         self._suffixes = np.array([name.suffix for name in vocabulary])
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         distances = self._words.pairs(left, right, workers)
         for said, least in ((self._sexes, SEX_CLASH), (self._suffixes, SUFFIX_CLASH)):
             a, b = said[left], said[right]
@@ -139,7 +139,7 @@ class WordsScorer(PairScorer):
 
         self._words = WordTable.of(vocabulary, COMPANY)
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         return self._words.pairs(left, right, workers).astype(np.float32)
 
 
@@ -189,7 +189,7 @@ class AcronymScorer(PairScorer):
         ).reshape(-1, 2)
         self._long = np.array([len(acronym) > 1 for _, acronym in vocabulary])
 
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Floats:
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         (text_a, short_a), (text_b, short_b) = self._codes[left].T, self._codes[right].T
         one_way = (text_a == short_b) & self._long[right]
         other_way = (text_b == short_a) & self._long[left]

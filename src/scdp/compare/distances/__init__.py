@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from scdp.compare.distances.compute import compute_distances
+from scdp.compare.distances.compute import SquaredToOrigin, compute_distances, squared_to_origin
 from scdp.compare.distances.layout import PairLayout, memory_bytes
-from scdp.compare.distances.origin import SquaredToOrigin, squared_to_origin
 from scdp.compare.distances.storage import Distances
 
 __all__ = [

@@ -1,8 +1,7 @@
 """Where the distance of two records is stored: upper triangles, one for each group, one after the other.
 
 The pair (i, j) with rank[i] < rank[j] in one group is entry row_start[i] + rank[j]. A layout that holds only
-candidate pairs would answer the same question, `positions`, with -1 for the pairs it does not hold.
-"""
+candidate pairs would answer the same question, `positions`, with -1 for the pairs it does not hold."""
 
 from __future__ import annotations
 
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scdp._compile import kernel
+from scdp._typing import Integers
 from scdp.errors import InputError
 
-Integers = NDArray[np.int64]
 NOT_STORED = -1
 
 
@@ -101,3 +101,11 @@ class PairLayout:
         members, rank = self.members(int(self.group[record])), int(self.rank[record])
         start = int(self.row_start[record]) + rank + 1
         return slice(start, start + len(members) - rank - 1), members[rank + 1 :]
+
+
+@kernel
+def pair_entry(row_start: Any, rank: Any, i: int, j: int) -> Any:
+    """The entry of two different records of one group in `Distances.values`."""
+    if rank[i] < rank[j]:
+        return row_start[i] + rank[j]
+    return row_start[j] + rank[i]

@@ -11,13 +11,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scdp._typing import Integers
 from scdp.blocking.components import connected_components
-from scdp.engines.spark.batches import batch_of, group_starts, integers
 from scdp.engines.spark.session import mapped, saved, worker_errors
+from scdp.engines.spark.tables import batch_of, group_starts, integers
 
-Integers = NDArray[np.int64]
 Edges = tuple[Integers, Integers]
 Star = Callable[[Integers, Integers, Integers], Edges]
 EDGES = "one long, other long"

@@ -13,20 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Integers
 from scdp.compare import Comparison
 from scdp.compare.kinds import BUILT_IN
-from scdp.engines.spark.batches import batch_of, integers
 from scdp.engines.spark.session import mapped
-from scdp.engines.spark.tables import SparkRecords
+from scdp.engines.spark.tables import SparkRecords, batch_of, integers
 from scdp.errors import InputError
 from scdp.linkage.candidates import link_pairs
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer, Counts
-from scdp.linkage.prefilter import Prefilter
-from scdp.linkage.prefilter_kernels import PrefilterRun
+from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.table.records import Records
-
-Integers = NDArray[np.int64]
 
 
 class Job(NamedTuple):

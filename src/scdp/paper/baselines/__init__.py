@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from scdp.paper.baselines.binary import Binary, ModernBinary
-from scdp.paper.baselines.dp_mixture import DPMixture
-from scdp.paper.baselines.oracle_k_means import OracleKMeans
+from scdp.paper.baselines.oracle_k_means import DPMixture, OracleKMeans
 from scdp.paper.baselines.structured import ClusterSVM, GraphPartition
-from scdp.paper.baselines.surface import Baseline
-from scdp.paper.baselines.trivial import Coarse, Fine, NameMatch, SameHead
+from scdp.paper.baselines.surface import Baseline, Coarse, Fine, NameMatch, SameHead
 from scdp.paper.baselines.xing_k import XingK
 
 __all__ = [

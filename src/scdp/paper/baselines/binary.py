@@ -11,19 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Integers
+from scdp._typing import Features, Integers
 from scdp.folds import held_out_halves, held_out_sets
-from scdp.paper.baselines.linkage import LINKS, CutScores, best_threshold, cut, merge_trees, score_cuts
 from scdp.paper.baselines.pairs import (
+    LINKS,
     Compared,
-    Features,
+    CutScores,
     PairBaseline,
     PairTable,
     Vectors,
+    best_threshold,
+    cut,
+    merge_trees,
     pair_features,
     sample_pairs,
+    score_cuts,
 )
-from scdp.paper.baselines.surface import Labels, Rows, Steps
+from scdp.paper.baselines.surface import Rows, Steps
 from scdp.table.spec import Spec
 
 RATIO = (sqrt(5) - 1) / 2
@@ -81,7 +85,7 @@ class Binary(PairBaseline):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+    def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         rng = np.random.default_rng(self.random_state)
         table = PairTable.of(items.layout, labels)
         table.need_both_kinds("Binary")
@@ -138,7 +142,7 @@ class Binary(PairBaseline):
         raw: Features,
         table: PairTable,
         folds: list[Rows],
-        labels: Labels,
+        labels: Integers,
         rng: np.random.Generator,
         steps: Steps,
     ) -> None:
@@ -156,7 +160,7 @@ class Binary(PairBaseline):
         self.link_ = max(LINKS, key=lambda link: found[link][1])
         self.threshold_, self.held_out_score_ = found[self.link_]
 
-    def _cluster_pairs(self, items: Compared) -> Labels:
+    def _cluster_pairs(self, items: Compared) -> Integers:
         apart = -_decision(self.machine_, self.columns_.of_pairs(pair_features(items)))
         return cut(items.layout, merge_trees(items.layout, apart, self.link_), self.threshold_)
 
@@ -237,7 +241,7 @@ class ModernBinary(PairBaseline):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+    def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         rng = np.random.default_rng(self.random_state)
         table = PairTable.of(items.layout, labels)
         table.need_both_kinds("ModernBinary")
@@ -282,7 +286,7 @@ class ModernBinary(PairBaseline):
         n_same = min(int(same[pairs].sum()), self.max_pairs // 2)
         return sample_pairs(pairs, same, n_same, self.max_pairs - n_same, rng)
 
-    def _cluster_pairs(self, items: Compared) -> Labels:
+    def _cluster_pairs(self, items: Compared) -> Integers:
         apart = 1 - _probability(self.trees_, _with_length(items))
         return cut(items.layout, merge_trees(items.layout, apart, LINK), self.threshold_)
 
@@ -307,7 +311,7 @@ def class_weights(same: NDArray[np.bool_], pairs: Integers, chosen: Integers) ->
 
 
 def _held_out_cuts(
-    model: Any, features: Features, table: PairTable, held: Rows, labels: Labels, tried: tuple[int, ...]
+    model: Any, features: Features, table: PairTable, held: Rows, labels: Integers, tried: tuple[int, ...]
 ) -> dict[int, CutScores]:
     """The F of every cut of clusters the trees did not see, by number of rounds."""
     layout, positions = table.within(held)

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp._typing import Floats, Integers
+from scdp._typing import Features, Floats, Integers
 from scdp.compare.distances import PairLayout
-from scdp.paper.baselines.pairs import Compared, Features, PairTable, pair_features, sample_pairs
-from scdp.paper.baselines.surface import Labels, Rows
+from scdp.paper.baselines.pairs import Compared, PairTable, pair_features, sample_pairs
+from scdp.paper.baselines.surface import Rows
 
 
 @kernel
 def merge_greedily(scores: Any) -> Any:
-    """`scores` (n, n) is symmetric and is overwritten. Labels are numbers of some member."""
+    """`scores` (n, n) is symmetric and is overwritten. Integers are numbers of some member."""
     n = scores.shape[0]
     labels = np.arange(n)
     alive = np.ones(n, dtype=np.bool_)
@@ -161,7 +161,7 @@ class Sheet:
     size: int
 
 
-def sheets(table: PairTable, labels: Labels, chunk: int, rng: np.random.Generator) -> list[Sheet]:
+def sheets(table: PairTable, labels: Integers, chunk: int, rng: np.random.Generator) -> list[Sheet]:
     """The documents; where there is but one, whole clusters in random order, about `chunk` items together."""
     layout = table.layout
     if len(layout.labels) > 1:
@@ -171,7 +171,9 @@ def sheets(table: PairTable, labels: Labels, chunk: int, rng: np.random.Generato
     return [_sheet(table, members) for members in rows if len(members) > 1]
 
 
-def endless_sheets(table: PairTable, labels: Labels, chunk: int, rng: np.random.Generator) -> Iterator[Sheet]:
+def endless_sheets(
+    table: PairTable, labels: Integers, chunk: int, rng: np.random.Generator
+) -> Iterator[Sheet]:
     """All documents in random order, again and again; nothing where no document has a pair."""
     fixed = sheets(table, labels, chunk, rng) if len(table.layout.labels) > 1 else None
     while True:
@@ -181,7 +183,7 @@ def endless_sheets(table: PairTable, labels: Labels, chunk: int, rng: np.random.
         yield from (documents[place] for place in rng.permutation(len(documents)))
 
 
-def _chunks(labels: Labels, chunk: int, rng: np.random.Generator) -> list[Rows]:
+def _chunks(labels: Integers, chunk: int, rng: np.random.Generator) -> list[Rows]:
     order = rng.permutation(int(labels.max()) + 1)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -208,7 +210,7 @@ def mark_together(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(labels[left] == labels[right])
 
 
-def cluster_groups(layout: PairLayout, scores: NDArray[np.float64]) -> Labels:
+def cluster_groups(layout: PairLayout, scores: NDArray[np.float64]) -> Integers:
     """Correlation clustering of each group by the scores of its pairs."""
     from scdp.paper.baselines.linear_scores import correlation_clustering
 
@@ -221,7 +223,7 @@ def cluster_groups(layout: PairLayout, scores: NDArray[np.float64]) -> Labels:
 
 
 def prepare_pairs(
-    items: Compared, labels: Labels, rng: np.random.Generator
+    items: Compared, labels: Integers, rng: np.random.Generator
 ) -> tuple[PairTable, Intervals, Codes]:
     """What both systems learn from."""
     table = PairTable.of(items.layout, labels)

@@ -1,24 +1,81 @@
-"""OracleKMeans: k-means that is TOLD the number of clusters, an upper bound on what k-means can do."""
+"""DPMixture: scikit-learn's variational Dirichlet-process mixture of Gaussians, the unsupervised standard."""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Floats
+from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
 from scdp.paper.baselines.pairs import Compared, PairBaseline, Vectors, pair_features, within_groups
-from scdp.paper.baselines.surface import Labels, check_labels
+from scdp.paper.baselines.surface import Baseline, Items, check_labels
+from scdp.table.records import Records
 from scdp.table.spec import Spec
+
+
+class DPMixture(Baseline):
+    """Clusters what `predict` is given (each document apart) and learns nothing from `fit`; vectors only.
+
+    `n_components` is where the process is cut off: a limit on the number of clusters, not the number.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 30,
+        covariance_type: str = "diag",
+        concentration: float | None = None,
+        max_iter: int = 500,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.concentration = concentration
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _learn(self, items: Items, labels: Integers | None, groups: NDArray[Any] | None) -> None:
+        _need_vectors(items)
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.mixture import BayesianGaussianMixture
+
+        vectors = _need_vectors(items)
+        if len(vectors) == 1:
+            return [0]
+        mixture = BayesianGaussianMixture(
+            n_components=min(self.n_components, len(vectors)),
+            covariance_type=self.covariance_type,
+            weight_concentration_prior_type="dirichlet_process",
+            weight_concentration_prior=self.concentration,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        )
+        with warnings.catch_warnings():
+            # Weights of empty components keep creeping long after the clusters stand still.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return list(mixture.fit_predict(vectors).tolist())
+
+
+def _need_vectors(items: Items) -> NDArray[np.float64]:
+    if isinstance(items, Records) or items.ndim != 2:
+        given = "records" if isinstance(items, Records) else "distances"
+        raise InputError(f"DPMixture needs coordinates, not {given}: give a float array (items, features)")
+    if np.isnan(items).any():
+        row, column = np.argwhere(np.isnan(items))[0].tolist()
+        raise InputError(f"DPMixture: X has a missing value in row {row}, column {column}; fill it first")
+    return items
 
 
 def implicit_k_means(
     squared: Floats, n_clusters: int, rng: np.random.Generator, n_starts: int = 10, n_steps: int = 100
-) -> Labels:
+) -> Integers:
     """The best of several starts by the sum of squared distances to the means."""
     if n_clusters >= len(squared):
         return np.arange(len(squared))
@@ -30,7 +87,7 @@ def implicit_k_means(
     return best
 
 
-def to_means(squared: Floats, labels: Labels, n_clusters: int) -> Floats:
+def to_means(squared: Floats, labels: Integers, n_clusters: int) -> Floats:
     """Squared distance (items, clusters) of every item to the mean of every cluster; none may be empty."""
     member = np.zeros((len(labels), n_clusters))
     member[np.arange(len(labels)), labels] = 1.0
@@ -40,7 +97,7 @@ def to_means(squared: Floats, labels: Labels, n_clusters: int) -> Floats:
     return sums / sizes - inside / (2 * sizes**2)
 
 
-def _seeds(squared: Floats, n_clusters: int, rng: np.random.Generator) -> Labels:
+def _seeds(squared: Floats, n_clusters: int, rng: np.random.Generator) -> Integers:
     """k-means++: each next seed is drawn by its squared distance to the nearest one; then the nearest seed."""
     first = int(rng.integers(len(squared)))
     seeds, nearest = [first], squared[first].copy()
@@ -57,7 +114,7 @@ def _seeds(squared: Floats, n_clusters: int, rng: np.random.Generator) -> Labels
     return labels
 
 
-def _lloyd(squared: Floats, labels: Labels, n_steps: int) -> tuple[Labels, float]:
+def _lloyd(squared: Floats, labels: Integers, n_steps: int) -> tuple[Integers, float]:
     n_clusters, rows = int(labels.max()) + 1, np.arange(len(labels))
     best, lowest = labels, np.inf
     for _ in range(n_steps):
@@ -73,7 +130,7 @@ def _lloyd(squared: Floats, labels: Labels, n_steps: int) -> tuple[Labels, float
     return best, lowest
 
 
-def _without_empty(labels: Labels, apart: Floats, n_clusters: int) -> Labels:
+def _without_empty(labels: Integers, apart: Floats, n_clusters: int) -> Integers:
     """Give each empty cluster the item that is farthest from the mean of its own."""
     sizes = np.bincount(labels, minlength=n_clusters)
     for empty in np.flatnonzero(sizes == 0):
@@ -90,21 +147,21 @@ class OracleBaseline(PairBaseline):
 
     n_clusters: int | None
 
-    def predict(self, X: Any, groups: Any = None, gold: Any = None) -> Labels:
+    def predict(self, X: Any, groups: Any = None, gold: Any = None) -> Integers:
         """ORACLE: `gold` are the true clusters of X; each group gets as many clusters as it truly has."""
         found = self._check(X, groups)
         truth = None if gold is None else check_labels(gold, len(found))
         return within_groups(found.layout, self._cluster_told(found, truth))
 
-    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Labels:
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Integers:
         """ORACLE: `y` is used as the gold labels too, unless `n_clusters` is given."""
         gold = y if self.n_clusters is None else None
         return self.fit(X, y, groups).predict(X, groups, gold)
 
     @abstractmethod
-    def _cluster_told(self, items: Compared, gold: Labels | None) -> Labels: ...
+    def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers: ...
 
-    def _told(self, layout: PairLayout, gold: Labels | None) -> list[int]:
+    def _told(self, layout: PairLayout, gold: Integers | None) -> list[int]:
         """The number of clusters of each group."""
         if gold is not None:
             return [len(np.unique(gold[layout.members(group)])) for group in range(len(layout.labels))]
@@ -136,14 +193,14 @@ class OracleKMeans(OracleBaseline):
         self.n_starts = n_starts
         self.random_state = random_state
 
-    def _learn(self, items: Any, labels: Labels | None, groups: NDArray[Any] | None) -> None:
+    def _learn(self, items: Any, labels: Integers | None, groups: NDArray[Any] | None) -> None:
         # k-means learns nothing from clusters: all rows give the scales, whether their clusters are known or not.
         super()._learn(items, np.zeros(len(items), dtype=np.int64), groups)
 
-    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+    def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         self.scales_ = items.scaled().scales if isinstance(items, Distances) else None
 
-    def _cluster_told(self, items: Compared, gold: Labels | None) -> Labels:
+    def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers:
         if isinstance(items, Distances) and self.scales_ is not None:
             items = items.rescaled(self.scales_)
         sizes = self._told(items.layout, gold)
@@ -152,7 +209,7 @@ class OracleKMeans(OracleBaseline):
 
 def k_means(
     items: Compared, n_clusters: list[int], n_starts: int, seed: int, weights: Floats | None = None
-) -> Labels:
+) -> Integers:
     """k-means in each group; `weights` multiply the squared distance of each feature."""
     labels = np.zeros(len(items), dtype=np.int64)
     if isinstance(items, Vectors) and not np.isnan(items.values).any():
@@ -192,7 +249,7 @@ def _square(layout: PairLayout, group: int, squared: Floats) -> Floats:
     return np.asarray(squareform(squared[layout.starts[group] : layout.starts[group + 1]], checks=False))
 
 
-def _of_vectors(values: Floats, n_clusters: int, n_starts: int, seed: int) -> Labels:
+def _of_vectors(values: Floats, n_clusters: int, n_starts: int, seed: int) -> Integers:
     from sklearn.cluster import KMeans
 
     if n_clusters >= len(np.unique(values, axis=0)):

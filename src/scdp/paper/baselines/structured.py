@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 
+from scdp._typing import Integers
 from scdp.folds import held_out_sets
 from scdp.metrics import f_score
 from scdp.paper.baselines.linear_scores import (
@@ -21,7 +22,7 @@ from scdp.paper.baselines.linear_scores import (
     sum_features,
 )
 from scdp.paper.baselines.pairs import Compared, PairBaseline, pair_features, within_groups
-from scdp.paper.baselines.surface import Labels, Steps
+from scdp.paper.baselines.surface import Steps
 from scdp.table.spec import Spec
 
 CHUNK = 200
@@ -52,13 +53,13 @@ class ClusterSVM(PairBaseline):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+    def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         steps = Steps("ClusterSVM", 5 if self.C is None else 1, self.verbose)
         self.C_ = self._best_c(items, labels, steps) if self.C is None else self.C
         self._train(items, labels, self.C_, self.n_updates)
         steps.done("all training pairs")
 
-    def _best_c(self, items: Compared, labels: Labels, steps: Steps) -> float:
+    def _best_c(self, items: Compared, labels: Integers, steps: Steps) -> float:
         """The C with the best mean F of held-out quarters, after a quarter of the updates."""
         scores = np.zeros(len(TRIED_C))
         folds = held_out_sets(labels, items.layout.group, 4, np.random.default_rng(self.random_state))
@@ -73,7 +74,7 @@ class ClusterSVM(PairBaseline):
             steps.done(f"C, fold {number + 1}")
         return TRIED_C[int(np.argmax(scores))]
 
-    def _train(self, items: Compared, labels: Labels, c: float, n_updates: int) -> None:
+    def _train(self, items: Compared, labels: Integers, c: float, n_updates: int) -> None:
         rng = np.random.default_rng(self.random_state)
         table, self.intervals_, codes = prepare_pairs(items, labels, rng)
         weights, total = np.zeros(self.intervals_.shape), np.zeros(self.intervals_.shape)
@@ -85,7 +86,7 @@ class ClusterSVM(PairBaseline):
                 total += weights
         self.weights_ = total / (n_updates - n_updates // 2)
 
-    def _cluster_pairs(self, items: Compared) -> Labels:
+    def _cluster_pairs(self, items: Compared) -> Integers:
         codes = self.intervals_.codes(pair_features(items))
         return cluster_groups(items.layout, score_pairs(self.weights_, codes))
 
@@ -131,7 +132,7 @@ class GraphPartition(PairBaseline):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+    def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         steps = Steps("GraphPartition", 1 + (4 if len(self.updates) > 1 else 0), self.verbose)
         self.n_updates_ = (
             self._best_number(items, labels, steps) if len(self.updates) > 1 else self.updates[0]
@@ -139,7 +140,7 @@ class GraphPartition(PairBaseline):
         self.weights_ = self._train(items, labels, (self.n_updates_,))[self.n_updates_]
         steps.done("all training pairs")
 
-    def _best_number(self, items: Compared, labels: Labels, steps: Steps) -> int:
+    def _best_number(self, items: Compared, labels: Integers, steps: Steps) -> int:
         folds = held_out_sets(labels, items.layout.group, 4, np.random.default_rng(self.random_state))
         scores = dict.fromkeys(self.updates, 0.0)
         for number, held in enumerate(folds):
@@ -152,7 +153,7 @@ class GraphPartition(PairBaseline):
             steps.done(f"fold {number + 1}")
         return max(scores, key=scores.__getitem__)
 
-    def _train(self, items: Compared, labels: Labels, stops: tuple[int, ...]) -> dict[int, Weights]:
+    def _train(self, items: Compared, labels: Integers, stops: tuple[int, ...]) -> dict[int, Weights]:
         """The mean of w after each number of updates."""
         rng = np.random.default_rng(self.random_state)
         table, self.intervals_, codes = prepare_pairs(items, labels, rng)
@@ -168,7 +169,7 @@ class GraphPartition(PairBaseline):
                 means[number + 1] = total / (number + 1)
         return means
 
-    def _cluster_pairs(self, items: Compared) -> Labels:
+    def _cluster_pairs(self, items: Compared) -> Integers:
         codes = self.intervals_.codes(pair_features(items))
         return cluster_groups(items.layout, score_pairs(self.weights_, codes))
 

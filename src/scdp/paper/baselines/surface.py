@@ -1,12 +1,12 @@
 """What all baselines share: items, labels and documents enter `fit` and `predict`, labels 0..K-1 leave.
 
-A baseline says how it learns (`_learn`) and how it clusters the items of one document (`_cluster`).
-"""
+A baseline says how it learns (`_learn`) and how it clusters the items of one document (`_cluster`)."""
 
 from __future__ import annotations
 
 import sys
 import time
+import unicodedata
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from scdp._typing import Integers
 from scdp.errors import InputError
 from scdp.folds import canonical_labels as canonical_labels
 from scdp.table.records import Records
@@ -42,7 +43,6 @@ class Steps:
         )
 
 
-Labels = NDArray[np.int64]
 Rows = NDArray[np.int64]
 # Records; floats (items, features) where NaN is missing; or distances (items, items, features).
 Items = Records | NDArray[np.float64]
@@ -65,7 +65,7 @@ class Baseline(BaseEstimator):
         self._learn(items, labels, documents)
         return self
 
-    def predict(self, X: Any, groups: Any = None) -> Labels:
+    def predict(self, X: Any, groups: Any = None) -> Integers:
         check_is_fitted(self)
         items = check_items(X)
         self._check_same_features(items)
@@ -77,10 +77,10 @@ class Baseline(BaseEstimator):
                 clusters[row] = (document, label)
         return canonical_labels(clusters)
 
-    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Labels:
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Integers:
         return self.fit(X, y, groups).predict(X, groups)
 
-    def _learn(self, items: Items, labels: Labels | None, groups: NDArray[Any] | None) -> None:
+    def _learn(self, items: Items, labels: Integers | None, groups: NDArray[Any] | None) -> None:
         """Learn from checked input; `labels` are codes with -1 for unknown. Nothing to learn by default."""
 
     def _cluster(self, items: Items) -> Iterable[Hashable]:
@@ -147,7 +147,7 @@ def check_groups(groups: Any, n_items: int) -> NDArray[Any] | None:
     return None if groups is None else _one_a_row(groups, "groups", n_items)
 
 
-def check_labels(y: Any, n_items: int) -> Labels:
+def check_labels(y: Any, n_items: int) -> Integers:
     """Clusters of any kind as codes 0..K-1 in order of first appearance; unknown ones stay -1."""
     labels = _one_a_row(y, "y", n_items)
     if any(label is None or label != label for label in labels.tolist()):
@@ -168,3 +168,76 @@ def _one_a_row(values: Any, name: str, n_items: int) -> NDArray[Any]:
 
 def _describe(features: int | None) -> str:
     return "records" if features is None else f"an array with {features} features"
+
+
+class Coarse(Baseline):
+    """Everything is one cluster (one a document where groups are given)."""
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        return [0] * len(items)
+
+
+class Fine(Baseline):
+    """Every item is a cluster of its own."""
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        return list(range(len(items)))
+
+
+class NameMatch(Baseline):
+    """The same last name and the same first initial, whatever the case and accents.
+
+    A record without a last name stays alone; records without a first name match each other.
+    """
+
+    def __init__(self, first: str = "first", last: str = "last") -> None:
+        self.first = first
+        self.last = last
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        records = _need_records(items, self)
+        return [
+            _alone(row) if last is None else (fold(last), fold(first or "")[:1])
+            for row, (first, last) in enumerate(zip(records[self.first], records[self.last], strict=True))
+        ]
+
+
+class SameHead(Baseline):
+    """The same last word of the column `text`, or the same cell of the column `head`, whatever the case.
+
+    `head` is used instead of `text` where it is given; a mention without a head stays alone.
+    """
+
+    def __init__(self, text: str = "name", head: str | None = None) -> None:
+        self.text = text
+        self.head = head
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        records = _need_records(items, self)
+        if self.head is None:
+            heads = [_last_word(cell) for cell in records[self.text]]
+        else:
+            heads = list(records[self.head])
+        return [_alone(row) if head is None else head.casefold() for row, head in enumerate(heads)]
+
+
+def fold(text: str) -> str:
+    """Without case, accents and outer blanks: "  Müller" is "muller"."""
+    decomposed = unicodedata.normalize("NFKD", text.strip())
+    return "".join(sign for sign in decomposed if not unicodedata.combining(sign)).casefold()
+
+
+def _last_word(cell: str | None) -> str | None:
+    words = (cell or "").split()
+    return words[-1] if words else None
+
+
+def _alone(row: int) -> Hashable:
+    # A tuple with None equals no folded name, so such a record matches nothing.
+    return (None, row)
+
+
+def _need_records(items: Items, baseline: Baseline) -> Records:
+    if not isinstance(items, Records):
+        raise InputError(f"{type(baseline).__name__} compares text: give Records, not an array of numbers")
+    return items

@@ -11,7 +11,7 @@ from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
 from scdp.paper.baselines.oracle_k_means import OracleBaseline, k_means
 from scdp.paper.baselines.pairs import Compared, PairTable, Vectors, pair_features, sample_pairs
-from scdp.paper.baselines.surface import Labels, Steps
+from scdp.paper.baselines.surface import Steps
 from scdp.table.spec import Spec
 
 TOLERANCE = 1e-8
@@ -176,7 +176,7 @@ class XingK(OracleBaseline):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn_pairs(self, items: Compared, labels: Labels) -> None:
+    def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         if isinstance(items, Distances):
             items = items.scaled()
         self.scales_ = items.scales if isinstance(items, Distances) else None
@@ -220,7 +220,7 @@ class XingK(OracleBaseline):
         self.pairs_used_ = (len(similar), len(dissimilar))
         return similar, dissimilar
 
-    def _cluster_told(self, items: Compared, gold: Labels | None) -> Labels:
+    def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers:
         from scdp.metrics import f_score
 
         if gold is None and len(self.metrics_) > 1:
@@ -238,7 +238,7 @@ class XingK(OracleBaseline):
             )
         return found[self.best_setting_]
 
-    def _cluster_by(self, items: Compared, metric: Floats, told: list[int]) -> Labels:
+    def _cluster_by(self, items: Compared, metric: Floats, told: list[int]) -> Integers:
         if metric.ndim == 1:
             return k_means(items, told, self.n_starts, self.random_state, metric)
         assert isinstance(items, Vectors)
@@ -251,7 +251,7 @@ class XingK(OracleBaseline):
         return k_means(Vectors(turned, items.layout), told, self.n_starts, self.random_state)
 
 
-def _joint(layout: PairLayout, labels: Labels) -> list[tuple[Any, Any]]:
+def _joint(layout: PairLayout, labels: Integers) -> list[tuple[Any, Any]]:
     return list(zip(layout.group.tolist(), labels.tolist(), strict=True))
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from scdp.paper.datasets.ace import load_ace
 from scdp.paper.datasets.coreference import load_coreference
 from scdp.paper.datasets.digits import load_digits_task, load_usps
-from scdp.paper.datasets.references import load_cora, load_references
 from scdp.paper.datasets.tables import (
+    load_cora,
     load_fake_1000,
     load_febrl3,
     load_historical,
     load_identity,
     load_identity_full,
     load_records,
+    load_references,
     load_restaurant,
     load_rldata500,
 )

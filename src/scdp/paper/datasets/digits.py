@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.datasets.files import find, require
-from scdp.paper.datasets.sources import find_source
+from scdp.paper.datasets.files import find, find_source, require
 
 TRAIN_DIGITS = (1, 3, 5, 8, 9)
 TEST_DIGITS = (0, 2, 4, 6, 7)

@@ -1,7 +1,9 @@
-"""Records into labelled items: the steps that all loaders of tables share."""
+"""Cora references of Kearns, Schapire and Freund: `coraATDV.txt` enters, records or a task leave."""
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +15,59 @@ from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.datasets.files import require
 from scdp.paper.datasets.rda import Vector, columns_of, read_rda
-from scdp.table.records import Records, complete_column, read_records, records_from, unique_ids
+from scdp.table.records import Column, Records, complete_column, read_records, records_from, unique_ids
+
+FIELDS = ("author", "title", "date", "venue")
+Author = Literal["Freund", "Kearns", "Schapire"]
+_AUTHORS = ("Freund", "Kearns", "Schapire")
+_TYPO, _MEANT = "druker1992", "drucker1992"
+# Every field was written as one blank, words, one blank (or nothing), and the four were joined by a blank.
+_FIELD = r"(?: (\S+(?: \S+)*) )?"
+_TEXT = re.compile(" ".join([_FIELD] * 4))
+
+
+def load_cora(merge_typo: bool = False) -> Labelled:
+    """All 1916 references: 116 labels as in the file, 115 with `druker1992` merged into `drucker1992`."""
+    path = require("cora-ksf-1916", "raw/coraATDV.txt")
+    lines = read_text(path).rstrip("\n").split("\n")
+    rows = [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    labels = [_MEANT if merge_typo and label == _TYPO else label for label, _ in rows]
+    fields = zip(*(cells for _, cells in rows), strict=True)
+    data = records_from(dict(zip(FIELDS, fields, strict=True)), str(path))
+    return Labelled(data, np.array(labels), np.arange(len(rows)))
+
+
+def _parse(line: str, place: str) -> tuple[str, tuple[str | None, ...]]:
+    parts = line.split("\t")
+    cells = _TEXT.fullmatch(parts[2]) if len(parts) == 3 else None
+    if cells is None:
+        raise InputError(
+            f"{place}: expected relation, label and the four spaced fields, with tabs between them"
+        )
+    return parts[1], cells.groups()
+
+
+def load_references(author: Author = "Freund", merge_typo: bool = True) -> Task:
+    """Test on the papers of one author, train on the rest.
+
+    A cluster is a paper of his when at least half of its records name him in the author or title text.
+    """
+    if author not in _AUTHORS:
+        raise InputError(f"author {author!r} is not one of {', '.join(_AUTHORS)}")
+    cora = load_cora(merge_typo)
+    test = written_by(cora, author)
+    note = f"Cora references (Kearns, Schapire, Freund), tested on the papers with {author} as an author"
+    return Task(f"references-{author.lower()}", cora.take(~test), cora.take(test), note)
+
+
+def written_by(cora: Labelled, author: str) -> NDArray[np.bool_]:
+    """Which records belong to a cluster that names the author in at least half of its records."""
+    assert isinstance(cora.data, Records)
+    texts = zip(cora.data["author"], cora.data["title"], strict=True)
+    named = np.array([author.lower() in f"{who} {what}".lower() for who, what in texts])
+    _, cluster = np.unique(cora.clusters, return_inverse=True)
+    share = np.bincount(cluster, weights=named) / np.bincount(cluster)
+    return np.asarray(share[cluster] >= 0.5)
 
 
 def label_records(records: Records, entity: str, id: str | None = None, group: str | None = None) -> Labelled:
@@ -126,3 +180,47 @@ def load_identity_full() -> Labelled:
     """Every mention whose name could be another person's: 18011 mentions of 4553 persons."""
     records = read_records(require("acl-authors", "acl_authors_full.csv.gz"))
     return label_records(records, entity="cluster_id", id="record_id")
+
+
+# What can be exported, and the loader of each. Images are no records.
+LOADERS = {
+    "identity": "load_identity",
+    "references": "load_references",
+    "coreference": "load_coreference",
+    "cora": "load_cora",
+    "restaurant": "load_restaurant",
+    "febrl3": "load_febrl3",
+    "rldata500": "load_rldata500",
+    "historical": "load_historical",
+    "fake-1000": "load_fake_1000",
+}
+OWN = "ace"
+
+
+def exported_parts(name: str, folder: Path | None = None) -> dict[str, dict[str, Column]]:
+    """By file name, the columns of each part: a task has train and test, any other set is one table.
+
+    `folder` is that of your own copy of ACE 2004, which is not free.
+    """
+    if (name == OWN) != (folder is not None):
+        raise InputError(f"{OWN!r} is read from a folder of your own, and no other set: name it with --from")
+    if folder is not None:
+        from scdp.paper.datasets.ace import load_ace
+
+        return {"records": _columns(load_ace(folder))}
+    if name not in LOADERS:
+        raise InputError(f"there is no set of records {name!r} to export; there are: {', '.join(LOADERS)}")
+    loaded = getattr(import_module("scdp.paper.datasets"), LOADERS[name])()
+    if isinstance(loaded, Task):
+        return {"train": _columns(loaded.train), "test": _columns(loaded.test)}
+    return {"records": _columns(loaded)}
+
+
+def _columns(part: Labelled) -> dict[str, Column]:
+    assert isinstance(part.data, Records)
+    first = {"id": part.ids, "entity": part.clusters}
+    columns = {key: np.array([str(value) for value in values], dtype=object) for key, values in first.items()}
+    # A column of that name would be taken for the id or the answer.
+    for column in part.data.names:
+        columns[f"{column}_given" if column in first else column] = part.data[column]
+    return columns

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Integers
 from scdp.datasets import Labelled
 from scdp.paper.experiments.tasks import Problem
 from scdp.table.records import Records
 
-Labels = NDArray[np.int64]
 Advance = Callable[[float], None]
 # Draws of each chain that are scored, evenly spread over the kept ones.
 SCORED_DRAWS = 50
@@ -134,7 +134,7 @@ def name_within_groups(part: Labelled) -> NDArray[Any]:
 
 
 def _fit(
-    model: str, problem: Problem, whole: Labelled, known: Labels, watch: Watch, options: Mapping[str, Any]
+    model: str, problem: Problem, whole: Labelled, known: Integers, watch: Watch, options: Mapping[str, Any]
 ) -> tuple[Any, str]:
     from scdp.chains_model import SCDP
 
@@ -205,7 +205,7 @@ def join_parts(train: Labelled, test: Labelled) -> Labelled:
     )
 
 
-def codes_of(clusters: NDArray[Any]) -> Labels:
+def codes_of(clusters: NDArray[Any]) -> Integers:
     """Clusters of any kind as whole numbers."""
     return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
 

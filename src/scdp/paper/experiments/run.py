@@ -20,15 +20,14 @@ import scdp
 from scdp.chains.vectors.items import number_groups
 from scdp.datasets import Labelled
 from scdp.errors import InputError
+from scdp.estimators.checks import split_groups
 from scdp.estimators.inputs import Compared, Points
-from scdp.estimators.labels import split_groups
 from scdp.estimators.needs import FEWER_DRAWS, Extent, chain_needs
 from scdp.io.atomic import FolderLock
 from scdp.io.memory import Need, require
 from scdp.paper.experiments.protocol import Effort
 from scdp.paper.experiments.results import Part, Parts, score_part
-from scdp.paper.experiments.systems import Settings, System
-from scdp.paper.experiments.tasks import DRAWN_BY_SEED, Problem, load_problem
+from scdp.paper.experiments.tasks import DRAWN_BY_SEED, Problem, Settings, System, load_problem
 
 
 def check_memory(problems: Iterable[Problem], settings: Settings) -> None:

@@ -1,7 +1,6 @@
 """Blockings for tables of any size: learned from labelled records where these are enough, else made for the columns.
 
-A block that is small among few records is too large among many, so blockings are learned for several sizes.
-"""
+A block that is small among few records is too large among many, so blockings are learned for several sizes."""
 
 from __future__ import annotations
 
@@ -23,9 +22,8 @@ from scdp.blocking import (
     tokens,
 )
 from scdp.blocking.estimates import scaled_up_candidates
-from scdp.blocking.keys import scattered
-from scdp.blocking.pool import profile
-from scdp.blocking.texts import TextColumns
+from scdp.blocking.keys import TextColumns, scattered
+from scdp.blocking.training import profile
 from scdp.errors import InputError
 from scdp.table.records import Records
 from scdp.table.spec import Spec
