@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from scdp.chains.run import Schedule, run_chains, streams
-from scdp.chains.state import Plan, Priors, initial_state, start_of_chain
+from scdp.chains.start import initial_state, start_of_chain
+from scdp.chains.state import Plan, Priors
 from scdp.chains.sweep import settle_types
 from scdp.chains.vectors.items import lay_out_vectors
 from scdp.posterior import DrawRecorder, Posterior

@@ -26,7 +26,8 @@ from scdp.chains.distances.precisions import resample_precisions_by_distance
 from scdp.chains.distances.rows import Members, list_members, weights_by_position
 from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.types import resample_types_by_distance
-from scdp.chains.state import Plan, Priors, State, initial_state
+from scdp.chains.start import initial_state
+from scdp.chains.state import Plan, Priors, State
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
 from scdp.paper.datasets import load_references

@@ -16,8 +16,10 @@ from scipy import stats
 import gold_chains
 from gold_tools import random_slots
 from scdp.chains import sweep
-from scdp.chains.state import Priors, State, initial_state
-from scdp.chains.vectors.items import Items, VectorLayout, lay_out_vectors, log_joint
+from scdp.chains.start import initial_state
+from scdp.chains.state import Priors, State
+from scdp.chains.vectors.density import log_joint
+from scdp.chains.vectors.items import Items, VectorLayout, lay_out_vectors
 from twins.simulate import Simulated, simulate
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,8 @@ from scdp._compile import kernel
 from scdp.chains.arithmetic import n_distinct
 from scdp.chains.run import Schedule, run_chains, streams
 from scdp.chains.separation.sweep import conditioned_sweep, with_means
-from scdp.chains.state import Plan, Priors, State, initial_state
+from scdp.chains.start import initial_state
+from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import constants_of, sweep
 from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 from scdp.paper.datasets import load_digits_task
@@ -270,8 +271,8 @@ def growth() -> Row:
 FIRST_CALL = """
 import time, numpy as np
 from scdp.chains.state import Priors
-from scdp.chains.vectors.items import (lay_out_vectors)
-from scdp.chains.state import (initial_state)
+from scdp.chains.vectors.items import lay_out_vectors
+from scdp.chains.start import initial_state
 start = time.perf_counter()
 from scdp.chains.sweep import constants_of, sweep
 from scdp.chains.state import Plan

@@ -22,7 +22,8 @@ from scdp.chains.distances.sweep import check_plan
 from scdp.chains.run import Schedule, run_chains, streams
 from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.separation.sweep import with_means
-from scdp.chains.state import Plan, Priors, State, initial_state, start_of_chain
+from scdp.chains.start import initial_state, start_of_chain
+from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import settle_types
 from scdp.chains.vectors.items import VectorLayout, number_groups
 from scdp.errors import InputError, NumericalError

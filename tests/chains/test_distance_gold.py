@@ -31,7 +31,8 @@ from gold_tools import (
     two_sample_chi_square,
 )
 from scdp.chains.distances.clusters import resample_clusters_by_distance
-from scdp.chains.distances.items import DistanceItems, log_data_of_distances
+from scdp.chains.distances.density import log_data_of_distances
+from scdp.chains.distances.items import DistanceItems
 from scdp.chains.distances.precisions import (
     resample_mean_variance_by_distance,
     resample_precisions_by_distance,

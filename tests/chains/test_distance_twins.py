@@ -9,14 +9,13 @@ from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
 from scdp.chains.distances import centroids as distance_centroids
 from scdp.chains.distances import clusters as distance_clusters
-from scdp.chains.distances import items as distance_items
+from scdp.chains.distances import density as distance_density
 from scdp.chains.distances import precisions as distance_precisions
 from scdp.chains.distances import split_merge as distance_split_merge
 from scdp.chains.distances import types as distance_types
 from scdp.chains.distances.items import DistanceItems
 from scdp.chains.state import State
-from scdp.chains.vectors import clusters, split_merge
-from scdp.chains.vectors import items as vector_items
+from scdp.chains.vectors import clusters, density, split_merge
 from twins import distances as distance_plain
 
 SEEDS = range(12)
@@ -46,8 +45,8 @@ class TestAgainstCoordinates:
     def test_log_joint(self, case: Case):
         for seed in range(40):
             laid_out, by_distance, state = build_both(case, seed)
-            expected = vector_items.log_joint(laid_out.items, state, PRIORS)
-            found = distance_items.log_joint_of_distances(by_distance.items, state, PRIORS)
+            expected = density.log_joint(laid_out.items, state, PRIORS)
+            found = distance_density.log_joint_of_distances(by_distance.items, state, PRIORS)
             assert found == pytest.approx(expected, rel=0, abs=1e-8)
 
     def test_clusters_draw_for_draw(self, case: Case):
@@ -105,7 +104,7 @@ class TestTwins:
     def test_log_joint(self, case: Case, geometry: str):
         for seed in SEEDS:
             items, state = build(case, seed, geometry)
-            found = distance_items.log_joint_of_distances(items, state, PRIORS)
+            found = distance_density.log_joint_of_distances(items, state, PRIORS)
             assert found == pytest.approx(distance_plain.log_joint(items, state, PRIORS), rel=1e-11)
 
     def test_clusters(self, case: Case, geometry: str):

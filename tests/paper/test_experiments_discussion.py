@@ -13,7 +13,7 @@ from scdp.paper.experiments.discussion import (
     comparison_chapter,
     written_remarks,
 )
-from scdp.paper.experiments.output import Paragraph, Table
+from scdp.paper.experiments.document import Paragraph, Table
 from scdp.paper.experiments.results import PUBLISHED, rows_of
 
 

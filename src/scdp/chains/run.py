@@ -20,16 +20,12 @@ from scdp._parallel import ChainProgress, NoProgress, map_in_threads
 from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import n_distinct
 from scdp.chains.checkpoint import Checkpoints, NoCheckpoints
-from scdp.chains.distances.items import (
-    AnyItems,
-    DistanceItems,
-    log_joint_of_centroids,
-    log_joint_of_distances,
-)
+from scdp.chains.distances.density import log_joint_of_centroids, log_joint_of_distances
+from scdp.chains.distances.items import AnyItems, DistanceItems
 from scdp.chains.separation.coupling import VARIANTS, log_joint_conditioned
 from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.sweep import Constants, constants_of, sweep
-from scdp.chains.vectors.items import log_joint
+from scdp.chains.vectors.density import log_joint
 from scdp.errors import InputError, NumericalError
 from scdp.io.sealed import write
 

@@ -20,7 +20,8 @@ from scdp.chains.distances.sweep import distance_sweep
 from scdp.chains.separation.sweep import conditioned_sweep
 from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vectors.clusters import resample_clusters, resample_clusters_given_means
-from scdp.chains.vectors.items import Items, draw_mean_variance, draw_means, separation_prior
+from scdp.chains.vectors.items import Items
+from scdp.chains.vectors.means import draw_mean_variance, draw_means, separation_prior
 from scdp.chains.vectors.split_merge import split_merge
 from scdp.chains.vectors.types import resample_precisions, resample_types
 

@@ -10,7 +10,8 @@ from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import slot_counts, sum_of_logs
 from scdp.chains.state import State
-from scdp.chains.vectors.items import LOG_2PI, Items, log_prior_of_labels
+from scdp.chains.vectors.density import LOG_2PI, log_prior_of_labels
+from scdp.chains.vectors.items import Items
 
 
 @kernel

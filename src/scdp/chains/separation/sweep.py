@@ -22,7 +22,8 @@ from scdp.chains.separation.types import (
     resample_types_by_auxiliary,
 )
 from scdp.chains.state import Info, Plan, Priors, State
-from scdp.chains.vectors.items import Items, draw_means
+from scdp.chains.vectors.items import Items
+from scdp.chains.vectors.means import draw_means
 from scdp.chains.vectors.types import resample_precisions, resample_types
 
 # A rate outside [1e-9, 1e9] is ruled out: the prior gives that one in a billion, and its logarithm stays finite.

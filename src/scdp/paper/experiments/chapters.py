@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scdp.paper.experiments.output import Block, Heading, Paragraph, Table
+from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
 from scdp.paper.experiments.results import (
     CHAIN_HOURS,
     CHAINS,

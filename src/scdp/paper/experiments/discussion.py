@@ -13,7 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from scdp.paper.experiments.chapters import NONE, score
-from scdp.paper.experiments.output import Block, Heading, Paragraph, Table
+from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
 from scdp.paper.experiments.results import PUBLISHED, SUMMARY_SYSTEMS, Row
 from scdp.paper.experiments.tasks import SYSTEMS, TASKS
 

@@ -12,7 +12,7 @@ import numpy as np
 from scdp.errors import MissingExtraError
 from scdp.paper.experiments.chapters import score
 from scdp.paper.experiments.curves import Curve, Fits, fit_priors
-from scdp.paper.experiments.output import Block, Figure, Heading, Paragraph, Table
+from scdp.paper.experiments.document import Block, Figure, Heading, Paragraph, Table
 from scdp.paper.experiments.results import Part, write_bytes_atomically
 from scdp.paper.experiments.tasks import SYSTEMS, TASKS, Settings, load_problem
 
