@@ -12,17 +12,8 @@ from scdp.paper.experiments.document import Figure, Heading, Paragraph, Table, t
 from scdp.paper.experiments.protocol import Effort, Outcome, Watch, join_parts
 from scdp.paper.experiments.results import Parts, rows_of, score_draws, score_part, write_atomically
 from scdp.paper.experiments.run import one_thread_a_library, plan_jobs
-from scdp.paper.experiments.tasks import (
-    FULL,
-    QUICK,
-    SYSTEMS,
-    TASKS,
-    TEXT,
-    Problem,
-    Settings,
-    chosen_systems,
-    chosen_tasks,
-)
+from scdp.paper.experiments.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
+from scdp.paper.experiments.tasks import TASKS, Problem, chosen_tasks
 from scdp.table.records import records_from
 
 SCHEMA = json.loads(files("scdp.paper.experiments").joinpath("results_schema.json").read_text())

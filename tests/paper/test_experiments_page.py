@@ -12,7 +12,8 @@ from scdp.paper.experiments import curves, figures, output
 from scdp.paper.experiments import run as experiment_run
 from scdp.paper.experiments.output import write_results
 from scdp.paper.experiments.results import Parts
-from scdp.paper.experiments.tasks import TASKS, Settings
+from scdp.paper.experiments.systems import Settings
+from scdp.paper.experiments.tasks import TASKS
 
 PNG = b"\x89PNG"
 SETTINGS = Settings(quick=True)

@@ -10,7 +10,7 @@ import click
 from scdp.errors import ScdpError
 
 if TYPE_CHECKING:
-    from scdp.paper.experiments.tasks import Settings, System
+    from scdp.paper.experiments.systems import Settings, System
 
 EXAMPLES = """\b
 Examples:
@@ -53,7 +53,8 @@ def reproduce(
     interrupted run goes on with the same command and --resume.
     """
     from scdp.paper.experiments.figures import require_matplotlib
-    from scdp.paper.experiments.tasks import Settings, chosen_systems, chosen_tasks
+    from scdp.paper.experiments.systems import Settings, chosen_systems
+    from scdp.paper.experiments.tasks import chosen_tasks
 
     if task == "figure1":
         require_matplotlib()

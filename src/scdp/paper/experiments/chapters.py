@@ -16,7 +16,8 @@ from scdp.paper.experiments.results import (
     contradicting_rows,
     parent,
 )
-from scdp.paper.experiments.tasks import SYSTEMS, TASKS, Settings
+from scdp.paper.experiments.systems import SYSTEMS, Settings
+from scdp.paper.experiments.tasks import TASKS
 
 PAPER = (
     "Daumé and Marcu, A Bayesian Model for Supervised Clustering with the Dirichlet Process Prior (JMLR 2005)"

@@ -15,7 +15,8 @@ from types import MappingProxyType
 from scdp.paper.experiments.chapters import NONE, score
 from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
 from scdp.paper.experiments.results import PUBLISHED, SUMMARY_SYSTEMS, Row
-from scdp.paper.experiments.tasks import SYSTEMS, TASKS
+from scdp.paper.experiments.systems import SYSTEMS
+from scdp.paper.experiments.tasks import TASKS
 
 # Metrics by name, by system.
 Scores = Mapping[str, Mapping[str, float]]

@@ -14,7 +14,8 @@ from scdp.paper.experiments.chapters import score
 from scdp.paper.experiments.curves import Curve, Fits, fit_priors
 from scdp.paper.experiments.document import Block, Figure, Heading, Paragraph, Table
 from scdp.paper.experiments.results import Part, write_bytes_atomically
-from scdp.paper.experiments.tasks import SYSTEMS, TASKS, Settings, load_problem
+from scdp.paper.experiments.systems import SYSTEMS, Settings
+from scdp.paper.experiments.tasks import TASKS, load_problem
 
 MOST_TYPES = 8
 DATA, DIRICHLET, PITMAN_YOR = "#1f5fbf", "#111111", "#c8501e"

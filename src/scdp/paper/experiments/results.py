@@ -15,7 +15,8 @@ from scdp import metrics
 from scdp.errors import InputError
 from scdp.io.atomic import write_bytes
 from scdp.paper.experiments.protocol import Outcome
-from scdp.paper.experiments.tasks import SYSTEMS, TASKS, Problem, Settings, System
+from scdp.paper.experiments.systems import SYSTEMS, Settings, System
+from scdp.paper.experiments.tasks import TASKS, Problem
 
 METRICS = ("ri", "p", "r", "f", "ced", "nes", "vi", "nvi")
 LOWER_IS_BETTER = ("ced", "vi")

@@ -27,7 +27,8 @@ from scdp.io.atomic import FolderLock
 from scdp.io.memory import Need, require
 from scdp.paper.experiments.protocol import Effort
 from scdp.paper.experiments.results import Part, Parts, score_part
-from scdp.paper.experiments.tasks import DRAWN_BY_SEED, Problem, Settings, System, load_problem
+from scdp.paper.experiments.systems import Settings, System
+from scdp.paper.experiments.tasks import DRAWN_BY_SEED, Problem, load_problem
 
 
 def check_memory(problems: Iterable[Problem], settings: Settings) -> None:
