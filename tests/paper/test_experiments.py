@@ -6,8 +6,7 @@ import pytest
 
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
-from scdp.paper.experiments import chapters
-from scdp.paper.experiments import results as paper
+from scdp.paper.experiments import chapters, paper
 from scdp.paper.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
 from scdp.paper.experiments.protocol import Effort, Outcome, Watch, join_parts
 from scdp.paper.experiments.results import Parts, rows_of, score_draws, score_part, write_atomically

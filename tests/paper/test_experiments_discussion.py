@@ -14,7 +14,8 @@ from scdp.paper.experiments.discussion import (
     written_remarks,
 )
 from scdp.paper.experiments.document import Paragraph, Table
-from scdp.paper.experiments.results import PUBLISHED, rows_of
+from scdp.paper.experiments.paper import PUBLISHED
+from scdp.paper.experiments.results import rows_of
 
 
 def table_of(blocks):

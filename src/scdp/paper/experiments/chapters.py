@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
-from scdp.paper.experiments.results import (
+from scdp.paper.experiments.paper import (
     CHAIN_HOURS,
     CHAINS,
     METRICS,
     PUBLISHED,
     SUMMARY_SYSTEMS,
     SWEEPS,
-    Row,
     contradicting_rows,
     parent,
 )
+from scdp.paper.experiments.results import Row
 from scdp.paper.experiments.systems import SYSTEMS, Settings
 from scdp.paper.experiments.tasks import TASKS
 

@@ -14,7 +14,8 @@ from types import MappingProxyType
 
 from scdp.paper.experiments.chapters import NONE, score
 from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
-from scdp.paper.experiments.results import PUBLISHED, SUMMARY_SYSTEMS, Row
+from scdp.paper.experiments.paper import PUBLISHED, SUMMARY_SYSTEMS
+from scdp.paper.experiments.results import Row
 from scdp.paper.experiments.systems import SYSTEMS
 from scdp.paper.experiments.tasks import TASKS
 

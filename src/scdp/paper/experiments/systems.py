@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from scdp.errors import InputError
+from scdp.paper.experiments.paper import parent
 from scdp.paper.experiments.protocol import Effort, Outcome, Runner, predicting, resolving, sampling
-from scdp.paper.experiments.results import parent
 from scdp.paper.experiments.tasks import Problem
 
 # Chains and sweeps by task. Quick runs fit a coffee break on two cores, full ones an hour or two.
