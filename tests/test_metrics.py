@@ -15,7 +15,22 @@ from hypothesis import strategies as st
 from scdp import metrics
 from scdp.errors import InputError
 
-KEYS = ["ri", "p", "r", "f", "ced", "nes", "vi", "nvi", "ari", "b3", "nmi"]
+KEYS = [
+    "ri",
+    "p",
+    "r",
+    "f",
+    "ced",
+    "nes",
+    "vi",
+    "nvi",
+    "ari",
+    "b3",
+    "nmi",
+    "ced_merge_free",
+    "nes_merge_free",
+]
+PERFECT = dict.fromkeys(KEYS, 1.0) | {"ced": 0.0, "vi": 0.0, "ced_merge_free": 0.0}
 BY_KEY = {
     "ri": metrics.rand_index,
     "p": metrics.precision,
@@ -28,6 +43,8 @@ BY_KEY = {
     "ari": metrics.adjusted_rand_index,
     "b3": metrics.b_cubed,
     "nmi": metrics.normalized_mutual_information,
+    "ced_merge_free": metrics.merge_free_edit_distance,
+    "nes_merge_free": metrics.merge_free_edit_score,
 }
 
 
@@ -96,11 +113,22 @@ def slow_edit_steps(gold, predicted):
     return len(gold) - sum(best) + len(clusters) - most_homes(0, frozenset())
 
 
+def slow_purity(gold, predicted):
+    """The share of items that are of the most frequent class of their cluster."""
+    kept = 0
+    for cluster in set(predicted):
+        classes = Counter(true for true, label in zip(gold, predicted, strict=True) if label == cluster)
+        kept += classes.most_common(1)[0][1]
+    return kept / len(gold)
+
+
 def slow_evaluate(gold, predicted):
     n = len(gold)
+    purity, inverse = slow_purity(gold, predicted), slow_purity(predicted, gold)
+    free = {"ced_merge_free": 1 - purity, "nes_merge_free": purity + inverse - 1}
     there, back = slow_edit_steps(gold, predicted), slow_edit_steps(predicted, gold)
     edits = {"ced": there / n, "nes": 1 - (there + back) / (2 * n), "b3": slow_b_cubed(gold, predicted)[2]}
-    return slow_pair_metrics(gold, predicted) | slow_information(gold, predicted) | edits
+    return slow_pair_metrics(gold, predicted) | slow_information(gold, predicted) | edits | free
 
 
 def random_pairs(seed, how_many, largest, most_clusters):
@@ -156,7 +184,7 @@ def test_swapping_the_two_swaps_precision_and_recall_and_keeps_the_symmetric_one
 @given(labellings)
 def test_values_stay_in_their_range(pair):
     values = metrics.evaluate(*pair)
-    assert all(0 <= values[key] <= 1 for key in KEYS if key not in ("vi", "ari", "nes"))
+    assert all(0 <= values[key] <= 1 for key in KEYS if key not in ("vi", "ari", "nes", "nes_merge_free"))
     assert 0 <= values["vi"] <= log(len(pair[0])) + 1e-12
     assert -0.5 <= values["ari"] <= 1
 
@@ -164,8 +192,7 @@ def test_values_stay_in_their_range(pair):
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(labellings)
 def test_the_same_clusters_are_perfect(pair):
-    perfect = dict.fromkeys(KEYS, 1.0) | {"ced": 0.0, "vi": 0.0}
-    assert metrics.evaluate(pair[0], pair[0]) == pytest.approx(perfect, abs=1e-12)
+    assert metrics.evaluate(pair[0], pair[0]) == pytest.approx(PERFECT, abs=1e-12)
 
 
 def test_b_cubed_parts_equal_the_slow_twin():
@@ -257,6 +284,8 @@ def test_everything_in_one_cluster_by_hand():
         "ari": 0.0,
         "b3": 2 * (14 / 36) / (14 / 36 + 1),
         "nmi": 0.0,
+        "ced_merge_free": 3 / 6,
+        "nes_merge_free": 1 - 3 / 6,
     }
     assert values == pytest.approx(expected, abs=1e-12)
 
@@ -277,6 +306,8 @@ def test_every_item_alone_by_hand():
         "ari": 0.0,
         "b3": 2 * 0.5 / 1.5,
         "nmi": 2 * entropy / (entropy + log(6)),
+        "ced_merge_free": 0.0,
+        "nes_merge_free": 1 - 3 / 6,
     }
     assert values == pytest.approx(expected, abs=1e-12)
 
@@ -295,9 +326,9 @@ def test_a_mixed_clustering_by_hand():
 @pytest.mark.parametrize(
     ("predicted", "gold", "expected"),
     [
-        ([0], ["x"], dict.fromkeys(KEYS, 1.0) | {"ced": 0.0, "vi": 0.0}),
-        ([0, 1], [0, 1], dict.fromkeys(KEYS, 1.0) | {"ced": 0.0, "vi": 0.0}),
-        ([0, 0], [0, 0], dict.fromkeys(KEYS, 1.0) | {"ced": 0.0, "vi": 0.0}),
+        ([0], ["x"], PERFECT),
+        ([0, 1], [0, 1], PERFECT),
+        ([0, 0], [0, 0], PERFECT),
         (
             [0, 1],
             [0, 0],

@@ -27,6 +27,8 @@ __all__ = [
     "cluster_edit_distance",
     "evaluate",
     "f_score",
+    "merge_free_edit_distance",
+    "merge_free_edit_score",
     "normalized_edit_score",
     "normalized_mutual_information",
     "normalized_variation_of_information",
@@ -67,17 +69,28 @@ class Contingency:
         return *together, self.items * (self.items - 1) // 2
 
     @cached_property
+    def best(self) -> Integers:
+        """max_g n_hg: how many items of each predicted cluster are of its best class."""
+        best = np.zeros(len(self.row_sizes), dtype=np.int64)
+        np.maximum.at(best, self.rows, self.cells)
+        return best
+
+    @property
+    def moves(self) -> int:
+        """N - sum_h max_g n_hg: the items that are not of the best class of their cluster."""
+        return self.items - int(self.best.sum())
+
+    @cached_property
     def edit_steps(self) -> int:
         """N - sum_h max_g n_hg + K_H - M: all items leave their cluster but those of its best class.
 
         M is the most clusters that can each be the home of a different class, out of their tied best ones;
         every other cluster is merged into the home of its best class.
         """
-        best = np.zeros(len(self.row_sizes), dtype=np.int64)
-        np.maximum.at(best, self.rows, self.cells)
+        best = self.best
         tied = self.cells == best[self.rows]
         homes = _largest_matching(self.rows[tied], self.columns[tied], (len(best), len(self.column_sizes)))
-        return self.items - int(best.sum()) + len(best) - homes
+        return self.moves + len(best) - homes
 
 
 def contingency(labels_true: Labels, labels_pred: Labels) -> Contingency:
@@ -224,6 +237,53 @@ def normalized_edit_score(labels_true: Labels, labels_pred: Labels) -> float:
     0.833
     """
     return _normalized_edit_score(contingency(labels_true, labels_pred))
+
+
+def merge_free_edit_distance(labels_true: Labels, labels_pred: Labels) -> float:
+    """CED per item where a merge costs nothing: the share of items not of the best class of their cluster.
+
+    This is 1 - purity. It gives the paper's printed values where the definition with merges does not
+    (docs/results.md).
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.merge_free_edit_distance(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.167
+    """
+    return _merge_free_distance(contingency(labels_true, labels_pred))
+
+
+def merge_free_edit_score(labels_true: Labels, labels_pred: Labels) -> float:
+    """NES where merges cost nothing, over N: purity + inverse purity - 1; 1 if the clusters are the same.
+
+    It is below 0 where purity and inverse purity are both low.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : sequences of labels
+        One label for each item, in the same order.
+
+    Returns
+    -------
+    float
+
+    Example
+    -------
+    >>> from scdp import metrics
+    >>> round(metrics.merge_free_edit_score(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
+    0.667
+    """
+    return _merge_free_score(contingency(labels_true, labels_pred))
 
 
 def variation_of_information(labels_true: Labels, labels_pred: Labels) -> float:
@@ -374,7 +434,7 @@ def normalized_mutual_information(labels_true: Labels, labels_pred: Labels) -> f
 
 
 def evaluate(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
-    """All metrics by their short names; `ced` is per item. `ced` and `vi` are better when lower.
+    """All metrics by their short names; `ced` is per item. `ced`, `vi` and `ced_merge_free` are better when lower.
 
     Parameters
     ----------
@@ -384,7 +444,7 @@ def evaluate(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
     Returns
     -------
     dict
-        ri, p, r, f, ced, nes, vi, nvi, ari, b3 and nmi.
+        ri, p, r, f, ced, nes, vi, nvi, ari, b3, nmi, ced_merge_free and nes_merge_free.
 
     Example
     -------
@@ -405,6 +465,8 @@ def evaluate(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
         "ari": _adjusted_rand_index(table),
         "b3": _b_cubed(table),
         "nmi": _normalized_mutual_information(table),
+        "ced_merge_free": _merge_free_distance(table),
+        "nes_merge_free": _merge_free_score(table),
     }
 
 
@@ -479,6 +541,14 @@ def _largest_matching(rows: Integers, columns: Integers, shape: tuple[int, int])
 
 def _normalized_edit_score(table: Contingency) -> float:
     return 1 - (table.edit_steps + table.transposed.edit_steps) / (2 * table.items)
+
+
+def _merge_free_distance(table: Contingency) -> float:
+    return table.moves / table.items
+
+
+def _merge_free_score(table: Contingency) -> float:
+    return 1 - (table.moves + table.transposed.moves) / table.items
 
 
 def _variation_of_information(table: Contingency) -> float:

@@ -28,6 +28,8 @@ DESCRIPTIONS = {
     "ari": "adjusted Rand index",
     "b3": "B-cubed F score",
     "nmi": "normalized mutual information",
+    "ced_merge_free": "cluster edit distance per item, merges free (lower is better)",
+    "nes_merge_free": "purity + inverse purity - 1",
 }
 
 EXAMPLES = """\b
@@ -123,5 +125,5 @@ def _check_same_ids(found: dict[str, str], true: dict[str, str], ours: str, thei
 
 def _table(values: dict[str, float], items: int, clusters: int, gold_clusters: int) -> str:
     lines = [f"{items} items, {clusters} predicted clusters, {gold_clusters} gold clusters", ""]
-    lines += [f"{key:<4} {value:8.4f}  {DESCRIPTIONS[key]}" for key, value in values.items()]
+    lines += [f"{key:<14} {value:8.4f}  {DESCRIPTIONS[key]}" for key, value in values.items()]
     return "\n".join(lines)
