@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz results clean
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz results lock licences clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -68,6 +68,12 @@ alarms: .venv/dev.stamp
 results: .venv/dev.stamp
 	@$(BIN)/scdp reproduce all --out results --resume
 	@$(BIN)/python -m scdp.paper.experiments.output results docs
+
+lock: .venv/dev.stamp
+	@$(BIN)/python .ci/lock.py > requirements-dev.txt.new && mv requirements-dev.txt.new requirements-dev.txt
+
+licences: .venv/dev.stamp
+	@$(BIN)/python .ci/licences.py > LICENCES.md.new && mv LICENCES.md.new LICENCES.md
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache
