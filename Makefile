@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz results lock licences clean
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy results lock licences clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -64,6 +64,9 @@ crash: .venv/dev.stamp
 
 alarms: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.alarms
+
+accuracy: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.accuracy --systems resolver,modernbinary --out accuracy.json
 
 results: .venv/dev.stamp
 	@$(BIN)/scdp reproduce all --out results --resume

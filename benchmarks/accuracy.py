@@ -1,0 +1,288 @@
+"""F of pairs on every set with proposed comparisons: 30 % of the clusters labelled, or 20 clusters; mean of splits.
+
+python -m benchmarks.accuracy [--sets abt-buy,...] [--labels 30%,20] [--splits 5] [--most 6000] [--out FILE]
+    [--systems resolver,modernbinary,splink]
+
+The proposal sees the labelled records only. `crm` has its labels in columns of its own, and the paper's tasks their own
+parts; those are run once for each seed. Tables are made of the sets in $SCDP_DATA. Splink has no labels: its settings
+follow from what the columns look like, and its links are cut at .95.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.honesty import read
+from scdp import EntityResolver
+from scdp.compare import Comparison
+from scdp.folds import canonical_labels
+from scdp.metrics import evaluate
+from scdp.table.propose import proposed_comparisons
+from scdp.table.records import Records
+from scdp.table.spec import Spec
+
+TABLES = {
+    "abt-buy": ("abt-buy", "records.csv"),
+    "dblp-acm": ("dblp-acm", "records.csv"),
+    "restaurant": ("restaurant", "records.csv"),
+    "febrl3": ("febrl3", "records.csv"),
+    "historical": ("historical-50k", "historical_5k.csv"),
+    "rldata500": ("rldata500", "records.csv"),
+}
+NOT_COMPARED = ("cluster_id", "record_id", "cluster", "unique_id", "part", "source")
+CRM_LABELS = {"60 duplicates": "labelled_60_duplicates_first", "60": "labelled_60_at_random"}
+TASKS = ("references", "references-kearns", "references-schapire", "identity", "coreference")
+SETS = (*TABLES, "crm", *TASKS)
+# Of the labelled clusters, two thirds have duplicates where they are few: people label those.
+MANY_DUPLICATES = 2 / 3
+SPLINK_CUT = 0.95
+
+
+class Part(NamedTuple):
+    """Records with their clusters, and the documents within which they are clustered."""
+
+    data: Records
+    clusters: np.ndarray
+    groups: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> Part:
+        return Part(
+            self.data.take(rows),
+            canonical_labels(self.clusters[rows].tolist()),
+            None if self.groups is None else self.groups[rows],
+        )
+
+
+class Problem(NamedTuple):
+    """What to learn from and what to cluster; `fields` are comparisons chosen beforehand, by the name of the choice."""
+
+    name: str
+    labels: str
+    train: Part
+    test: Part
+    fields: dict[str, list[Comparison]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--labels", default="30%,20")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--systems", default="resolver")
+    parser.add_argument("--most", type=int, default=6000, help="records of a table at most")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows: list[dict[str, Any]] = []
+    for name in options.sets.split(","):
+        for seed in range(options.splits):
+            for problem in problems(name, options.labels.split(","), seed, options.most):
+                for choice, fields in problem.fields.items():
+                    for system in options.systems.split(","):
+                        rows.append(run(problem, choice, fields, system, seed))
+                        print(line(rows[-1]), flush=True)
+            if options.out:
+                options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    print_summary(rows)
+
+
+def problems(name: str, labels: list[str], seed: int, most: int) -> Iterator[Problem]:
+    """All ways to label the set."""
+    if name in TASKS:
+        yield paper_task(name)
+        return
+    if name == "crm":
+        yield from crm_problems(labels, seed)
+        return
+    whole = table(*TABLES[name])
+    for how in labels:
+        yield split(name, whole, how, seed, most)
+
+
+def table(folder: str, file: str) -> Part:
+    records = read(folder, file)
+    entity = "cluster_id" if "cluster_id" in records.names else "cluster"
+    kept = Records({n: records[n] for n in records.names if n not in NOT_COMPARED}, records.source)
+    return Part(kept, canonical_labels(records[entity].tolist()))
+
+
+def split(name: str, whole: Part, how: str, seed: int, most: int) -> Problem:
+    """Some clusters to learn from; all others, up to a number of records, to cluster."""
+    rng = np.random.default_rng(seed)
+    clusters = whole.clusters
+    order = rng.permutation(clusters.max() + 1)
+    sizes = np.bincount(clusters)
+    if how.endswith("%"):
+        n = round(len(order) * float(how[:-1]) / 100)
+        chosen = order[:n]
+    else:
+        n = int(how)
+        repeated, single = order[sizes[order] > 1], order[sizes[order] == 1]
+        k = max(round(MANY_DUPLICATES * n), n - len(single))
+        chosen = np.concatenate([repeated[:k], single[: n - k]])
+    rest = order[~np.isin(order, chosen)]
+    rest = rest[np.cumsum(sizes[rest]) <= most]
+    train, test = (whole.take(np.flatnonzero(np.isin(clusters, part))) for part in (chosen, rest))
+    return Problem(name, how, train, test, {"proposed": proposed(train.data)})
+
+
+def proposed(records: Records) -> list[Comparison]:
+    return proposed_comparisons(records, records.names)
+
+
+def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
+    """The labels its columns tell of, and 20 clusters of those with duplicates first; all records are clustered."""
+    records = read("crm", "records.csv")
+    clusters = canonical_labels(records["cluster_id"].tolist())
+    names = [n for n in records.names if n not in NOT_COMPARED and not n.startswith("labelled_")]
+    whole = Part(Records({n: records[n] for n in names}, records.source), clusters)
+    rng = np.random.default_rng(seed)
+    for how, column in CRM_LABELS.items():
+        marked = np.flatnonzero([cell is not None and str(cell).strip() != "" for cell in records[column]])
+        if seed == 0:
+            yield Problem(
+                "crm", how, whole.take(marked), whole, {"proposed": proposed(whole.data.take(marked))}
+            )
+        if how == "60 duplicates" and "20" in labels:
+            few = rng.permutation(np.unique(clusters[marked]))[:20]
+            some = whole.take(marked[np.isin(clusters[marked], few)])
+            yield Problem("crm", "20", some, whole, {"proposed": proposed(some.data)})
+
+
+def paper_task(name: str) -> Problem:
+    """The paper's parts, with its own comparisons, with richer ones, and with those proposed."""
+    from scdp.paper.experiments.protocol import name_within_groups
+    from scdp.paper.experiments.tasks import load_problem
+
+    problem = load_problem(name, 0)
+    assert problem.spec is not None
+    train, test = (
+        Part(part.data, canonical_labels(name_within_groups(part).tolist()), part.groups)
+        for part in (problem.task.train, problem.task.test)
+    )
+    compared = [n for n in train.data.names if n != problem.spec.group]
+    choices = {
+        "paper": list(problem.spec.fields),
+        "proposed": proposed_comparisons(train.data, compared),
+    }
+    return Problem(name, "own part", train, test, choices)
+
+
+def run(problem: Problem, choice: str, fields: list[Comparison], system: str, seed: int) -> dict[str, Any]:
+    start = time.process_time()
+    labels = SYSTEMS[system](problem, Spec("entity", fields), seed)
+    scores = evaluate(problem.test.clusters, labels)
+    return {
+        "set": problem.name,
+        "labels": problem.labels,
+        "comparisons": choice,
+        "system": system,
+        "seed": seed,
+        "n_train": len(problem.train.clusters),
+        "n_test": len(problem.test.clusters),
+        "p": scores["p"],
+        "r": scores["r"],
+        "f": scores["f"],
+        "clusters": len(np.unique(labels)),
+        "truth": int(problem.test.clusters.max()) + 1,
+        "seconds": round(time.process_time() - start, 1),
+    }
+
+
+def resolver(problem: Problem, spec: Spec, seed: int) -> Any:
+    model = EntityResolver(spec=spec, random_state=seed)
+    model.fit(problem.train.data, problem.train.clusters, problem.train.groups)
+    return model.predict(problem.test.data, problem.test.groups)
+
+
+def modern_binary(problem: Problem, spec: Spec, seed: int) -> Any:
+    from scdp.paper import baselines
+
+    opponent = baselines.ModernBinary(spec=spec)
+    opponent.fit(problem.train.data, problem.train.clusters, problem.train.groups)
+    return opponent.predict(problem.test.data, problem.test.groups)
+
+
+def splink(problem: Problem, spec: Spec, seed: int) -> Any:
+    """Without labels: a comparison a column by what it looks like, rules that ask for one equal column each."""
+    import logging
+
+    import pandas as pd
+    import splink.comparison_library as cl
+    from splink import DuckDBAPI, Linker, SettingsCreator, block_on
+
+    from scdp.table.propose import propose_columns
+
+    logging.getLogger("splink").setLevel(logging.ERROR)
+    records = problem.test.data
+    columns = [row for row in propose_columns(records, records.names).rows if row.comparisons]
+    special = {
+        "date": lambda name: cl.LevenshteinAtThresholds(name, [1, 2]),
+        "email": cl.EmailComparison,
+        "category": cl.ExactMatch,
+        "code": lambda name: cl.LevenshteinAtThresholds(name, [1, 2]),
+    }
+    made = [
+        special.get(row.looks_like, lambda name: cl.JaroWinklerAtThresholds(name, [0.95, 0.88, 0.7]))(
+            row.column
+        )
+        for row in columns
+    ]
+    rules = [block_on(row.column) for row in columns if row.looks_like not in ("category", "month", "day")]
+    frame = pd.DataFrame({row.column: list(map(_cell, records[row.column])) for row in columns})
+    frame.insert(0, "unique_id", np.arange(len(frame)))
+    settings = SettingsCreator("dedupe_only", comparisons=made, blocking_rules_to_generate_predictions=rules)
+    linker = Linker(DuckDBAPI().register(frame), settings)
+    linker.training.estimate_probability_two_random_records_match(rules[:1], recall=0.7)
+    linker.training.estimate_u_using_random_sampling(max_pairs=1e6, seed=seed)
+    for rule in rules[:3]:
+        linker.training.estimate_parameters_using_expectation_maximisation(rule)
+    links = linker.inference.predict(threshold_match_probability=SPLINK_CUT)
+    found = linker.clustering.cluster_pairwise_predictions_at_threshold(
+        links, SPLINK_CUT
+    ).as_pandas_dataframe()
+    return canonical_labels(found.sort_values("unique_id")["cluster_id"].tolist())
+
+
+def _cell(cell: Any) -> str | None:
+    text = "" if cell is None else str(cell).strip().lower()
+    return text or None
+
+
+SYSTEMS: dict[str, Callable[[Problem, Spec, int], Any]] = {
+    "resolver": resolver,
+    "modernbinary": modern_binary,
+    "splink": splink,
+}
+
+
+def line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['set']:20} {row['labels']:13} {row['comparisons']:9} {row['system']:13} {row['seed']}  "
+        f"F {row['f']:.3f}  P {row['p']:.3f}  R {row['r']:.3f}  K {row['clusters']:5} of {row['truth']:5}  "
+        f"{row['seconds']:.0f} s"
+    )
+
+
+def print_summary(rows: list[dict[str, Any]]) -> None:
+    """Mean and standard error over splits."""
+    keys = ("set", "labels", "comparisons", "system")
+    print(f"\n{'set':20} {'labels':13} {'compared':9} {'system':13} splits   F (standard error)")
+    for found in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
+        mine = [row["f"] for row in rows if tuple(row[key] for key in keys) == found]
+        error = np.std(mine, ddof=1) / np.sqrt(len(mine)) if len(mine) > 1 else 0.0
+        print(
+            f"{found[0]:20} {found[1]:13} {found[2]:9} {found[3]:13} {len(mine):6}   {np.mean(mine):.3f} ({error:.3f})"
+        )
+
+
+if __name__ == "__main__":
+    main()
