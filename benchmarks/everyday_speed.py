@@ -18,7 +18,7 @@ import numpy as np
 
 from scdp import metrics
 from scdp.datasets import make_records
-from scdp.table.records import read_records
+from scdp.table.readers import read_records
 
 REPEATS = 3
 N_ROWS = 100_000

@@ -55,7 +55,7 @@ class Cell(NamedTuple):
 
 def read(folder: str, name: str) -> Records:
     """A table of the data folder."""
-    from scdp.table.records import read_records
+    from scdp.table.readers import read_records
 
     return read_records(Path(os.environ["SCDP_DATA"]) / folder / name)
 

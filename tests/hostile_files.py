@@ -238,7 +238,7 @@ def bomb(text: bytes, times: int) -> bytes:
 
 def clustered(place: Hostile, result: Any) -> None:
     """Every record of the input has a cluster, under the id that it has there."""
-    from scdp.table.records import read_records
+    from scdp.table.readers import read_records
 
     assert result.exit_code == 0, result.output
     (out,) = [path for path in place.out.iterdir() if path.stem == "c"]

@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Callable[[Place], tuple[object, ...]], str]] = {
     "an empty file": (lambda p: p.fit(p.text("")), "the file is empty"),
     "only a header": (lambda p: p.fit(p.text("id,entity,title\n")), "holds no records"),
     "no header": (lambda p: p.fit(p.text("1,2,3\n4,5,6\n")), "row 1 is not a header"),
-    "a kind not known": (lambda p: p.fit(p.text("x", "a.xlsx")), "the kind of file cannot be told"),
+    "a kind not known": (lambda p: p.fit(p.text("x", "a.xls")), "the kind of file cannot be told"),
     "not UTF-8": (lambda p: p.fit(p.text(b"id,entity,title\n1,a,\xff\n")), "row 2 (byte 20) is not UTF-8"),
     "a row too long": (lambda p: p.fit(p.text("id,entity,title\n1,a,b,c\n")), "row 2 has 4 cells"),
     "an open quote": (lambda p: p.fit(p.text('id,entity,title\n1,a,"b\n')), "check its quotes"),

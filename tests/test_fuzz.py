@@ -26,7 +26,7 @@ from product_cases import SPEC, fitted_folder
 from scdp import SCDP, Spec
 from scdp.errors import InputError
 from scdp.paper.datasets import load_ace
-from scdp.table.records import read_records
+from scdp.table.readers import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 

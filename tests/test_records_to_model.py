@@ -9,7 +9,7 @@ import pytest
 
 from scdp import SCDP, Spec, compare
 from scdp.errors import InputError
-from scdp.table.records import read_records
+from scdp.table.readers import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 HEADER = "id,entity,title,year"
@@ -91,7 +91,7 @@ def test_ids_given_twice(tmp_path: Path):
 
 def test_bytes_that_are_not_utf_8(tmp_path: Path):
     cells = rows()
-    cells[2][2] = "café"
-    path = write(tmp_path, cells, encoding="latin-1")
+    cells[2][2] = "Привет"
+    path = write(tmp_path, cells, encoding="cp1251")
     assert "papers.csv: row 4 (byte" in message(path)
-    assert message(path).endswith("is not UTF-8 text; save the file as UTF-8")
+    assert "is not UTF-8 text; save the file as UTF-8" in message(path)

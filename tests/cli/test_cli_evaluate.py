@@ -114,7 +114,7 @@ def test_the_first_id_column_that_both_files_have_is_taken(folder):
     [
         (
             {"predicted": "key,cluster\na,1\n"},
-            "predicted.csv and gold.csv: both have none of the id columns id",
+            "predicted.csv and gold.csv: no two columns hold the same ids; name the columns",
         ),
         ({"predicted": "id,label\na,1\n"}, "predicted.csv: there is no column cluster, cluster_id, entity"),
         ({"gold": "id,label\na,1\n"}, "gold.csv: there is no column cluster, cluster_id, entity"),
@@ -128,7 +128,7 @@ def test_the_first_id_column_that_both_files_have_is_taken(folder):
         ({"predicted": ""}, "predicted.csv: the file is empty"),
         ({"gold": "id,cluster\n"}, "gold.csv: the file holds no records"),
         (
-            {"gold": "id,cluster\na,é\n".encode("latin-1")},
+            {"gold": "id,cluster\na,Привет\n".encode("cp1251")},
             "gold.csv: row 2 (byte 13) is not UTF-8 text; save",
         ),
         (
@@ -159,12 +159,12 @@ def test_named_columns_that_are_not_there_are_refused(folder, options, message):
     [
         (["none.csv", "gold.csv"], "none.csv: there is no such file"),
         (["gold.csv", "."], ".: this is a directory"),
-        (["gold.csv", "gold.xlsx"], "gold.xlsx: the kind of file cannot be told from its name"),
+        (["gold.csv", "gold.xls"], "gold.xls: the kind of file cannot be told from its name"),
     ],
 )
 def test_bad_paths_are_refused(folder, arguments, message):
     write("gold.csv", GOLD)
-    write("gold.xlsx", "x")
+    write("gold.xls", "x")
     assert refused(CliRunner().invoke(main, ["evaluate", *arguments]), message)
 
 
@@ -199,3 +199,23 @@ def test_the_installed_script_runs():
     done = subprocess.run([script, "evaluate", "--help"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "scdp evaluate clusters.csv gold.csv" in done.stdout
+
+
+def test_ids_are_found_under_different_names_and_said(folder):
+    result = evaluate(
+        predicted="rec;Kunden-Nr\n1;a\n1;b\n2;c\n".replace("rec", "cluster"),
+        gold="entity,key\nx,a\nx,b\ny,c\n",
+    )
+    assert result.exit_code == 0, result.output
+    assert "ids are in 'Kunden-Nr' of" in result.stderr
+    assert "separated by semicolons" in result.stderr
+    assert "f      1.0000" in result.stdout
+    named = evaluate(
+        "--id",
+        "Kunden-Nr",
+        "--gold-id",
+        "key",
+        predicted="cluster;Kunden-Nr\n1;a\n",
+        gold="entity,key\nx,a\n",
+    )
+    assert named.exit_code == 0, named.output

@@ -35,7 +35,7 @@ from scdp.estimators.result import Calibration
 from scdp.io.atomic import Staged
 from scdp.io.tables import stage_table
 from scdp.posterior import Posterior
-from scdp.table.records import read_records
+from scdp.table.readers import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 

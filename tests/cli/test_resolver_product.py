@@ -13,7 +13,7 @@ from benchmarks.known_batches import in_batches, papers
 from product_cases import citations, done, read_csv, rows_of, run, write_csv
 from scdp import EntityResolver
 from scdp.estimators.clustering import cluster_records
-from scdp.table.records import read_records
+from scdp.table.readers import read_records
 
 
 @pytest.fixture(scope="module")

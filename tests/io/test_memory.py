@@ -17,7 +17,7 @@ from scdp.estimators import needs
 from scdp.io import memory, untrusted
 from scdp.io.memory import Need
 from scdp.linkage.sources import VectorView
-from scdp.table.records import read_records
+from scdp.table.readers import read_records
 
 resource = pytest.importorskip("resource", reason="limits of POSIX")
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from scdp.cli import main
 from scdp.paper.datasets.tables import LOADERS, exported_parts
-from scdp.table.records import read_records
+from scdp.table.readers import read_records
 
 
 @pytest.mark.parametrize("name", LOADERS)

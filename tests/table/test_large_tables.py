@@ -13,13 +13,14 @@ from scdp.estimators.clustering import cluster_names, ids_of
 from scdp.io import tables
 from scdp.io.atomic import Staged
 from scdp.posterior import Posterior
-from scdp.table import records
-from scdp.table.records import Records, read_records, unique_ids
+from scdp.table import text_files
+from scdp.table.readers import read_records
+from scdp.table.records import Records, unique_ids
 
 
 @pytest.fixture
 def three_rows_at_once(monkeypatch):
-    monkeypatch.setattr(records, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(text_files, "ROWS_AT_ONCE", 3)
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", 3)
 
 

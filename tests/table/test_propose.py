@@ -13,7 +13,8 @@ import pytest
 from scdp.table import columns
 from scdp.table.columns import hints_of, look_at
 from scdp.table.propose import Proposal, propose_columns
-from scdp.table.records import Records, read_records
+from scdp.table.readers import read_records
+from scdp.table.records import Records
 from scdp.table.spec import Spec, propose
 from scdp.table.spec_files import commented_toml
 

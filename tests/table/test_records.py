@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
+import sys
+import zipfile
 
 import duckdb
 import numpy as np
+import openpyxl
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+import zstandard
 
 from scdp.errors import InputError
-from scdp.table import records as records_module
-from scdp.table.records import Records, complete_column, read_records, records_from, unique_ids
+from scdp.table import parquet as parquet_module
+from scdp.table import workbooks
+from scdp.table.readers import Reading, read_records
+from scdp.table.records import Records, complete_column, records_from, unique_ids
 
 ROWS = [
     {"id": "1", "title": 'A "quoted", long title', "year": "1999"},
@@ -57,6 +65,7 @@ def delimited(delimiter):
         ("a.jsonl", "\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS)),
         ("a.ndjson", "\r\n".join(json.dumps(row) for row in ROWS) + "\r\n\r\n"),
         ("a.json", "\n\n".join(json.dumps(row) for row in ROWS)),
+        ("array.json", "\n " + json.dumps(ROWS, indent=1)),
         ("a.jsonl.gz", "\n".join(json.dumps(row) for row in ROWS)),
     ],
 )
@@ -112,6 +121,167 @@ def test_rows_are_counted_with_header_and_blank_lines_also_after_take(tmp_path):
     assert records_from({"id": ["a", "b"]}).take(np.array([1])).row_number(0) == 2
 
 
+def test_whole_numbers_and_days_have_no_tail_from_any_table(tmp_path):
+    frame = pd.DataFrame(
+        {"year": [1990, None], "day": pd.to_datetime(["2020-01-02", None]), "size": [1.5, 2.0]}
+    )
+    expected = [
+        {"year": "1990", "day": "2020-01-02", "size": "1.5"},
+        {"year": None, "day": None, "size": "2.0"},
+    ]
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert as_list(records_from(frame)) == as_list(read_records(tmp_path / "a.parquet")) == expected
+    assert as_list(records_from(pl.from_pandas(frame))) == as_list(records_from(pa.Table.from_pandas(frame)))
+    at_noon = pd.DataFrame({"when": pd.to_datetime(["2020-01-02 12:00", "2020-01-02 00:00"])})
+    assert records_from(at_noon)["when"].tolist() == ["2020-01-02 12:00:00", "2020-01-02 00:00:00"]
+
+
+# ---- what is guessed ----
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "said"),
+    [
+        ("a.csv", ";", "separated by semicolons"),
+        ("a.csv", "\t", "separated by tabs"),
+        ("a.csv", "|", "separated by bars"),
+        ("a.txt", ",", "separated by commas"),
+        ("a.txt", "\t", None),
+        ("a.tsv", ";", "separated by semicolons"),
+    ],
+)
+def test_the_separator_is_found_and_said(tmp_path, caplog, name, delimiter, said):
+    caplog.set_level("INFO", logger="scdp")
+    assert as_list(read_records(write(tmp_path / name, delimited(delimiter)))) == ROWS
+    assert (said in caplog.text) if said else not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("id,a;b\n1,x;y\n", ("id", "a;b")),  # both are even: the usual one
+        ("name\nx;y\nz\n", ("name",)),  # no separator at all
+        ('a;b\n"x;y";2,5\n', ("a", "b")),
+        ("a;b\n1;2\n" + "x;y\n" * 40_000 + "z;z", ("a", "b")),  # more than is looked at
+    ],
+)
+def test_the_usual_separator_is_kept_unless_another_fits_better(tmp_path, content, names):
+    assert read_records(write(tmp_path / "a.csv", content)).names == names
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16"])
+def test_western_text_and_utf_16_are_read_and_said(tmp_path, caplog, encoding):
+    caplog.set_level("INFO", logger="scdp")
+    text = "id;name;price\n1;Müller & Söhne, Zürich;3,50 £\n2;Ærøskøbing;\n"
+    found = read_records(write(tmp_path / "a.csv", text.encode(encoding)))
+    assert found["name"].tolist() == ["Müller & Söhne, Zürich", "Ærøskøbing"]
+    assert ("read as Windows-1252" in caplog.text) == (encoding != "utf-16")
+    assert "semicolons" in caplog.text
+
+
+def test_what_is_named_is_not_guessed(tmp_path):
+    path = write(tmp_path / "a.csv", "a;b,c;d\nПривет;1,2;3\n".encode("cp1251"))
+    found = read_records(path, Reading(delimiter=",", encoding="cp1251"))
+    assert as_list(found) == [{"a;b": "Привет;1", "c;d": "2;3"}]
+    with pytest.raises(InputError, match="not ascii text; give another --encoding"):
+        read_records(path, Reading(encoding="ascii"))
+    with pytest.raises(InputError, match="there is no encoding 'klingon'"):
+        Reading(encoding="klingon")
+    with pytest.raises(InputError, match="--encoding"):
+        Reading(encoding="base64")
+    with pytest.raises(InputError, match="--delimiter must be one character"):
+        Reading(delimiter="::")
+    assert Reading(delimiter="tab") == Reading(delimiter="\t")
+
+
+# ---- packed files and workbooks ----
+
+
+def test_zstandard_files_of_several_frames_are_read(tmp_path):
+    content = delimited(",").encode()
+    packed = [zstandard.ZstdCompressor().compress(part) for part in (content[:40], content[40:])]
+    assert as_list(read_records(write(tmp_path / "a.csv.zst", b"".join(packed)))) == ROWS
+    with pytest.raises(InputError, match="the Zstandard file is damaged or cut off"):
+        read_records(write(tmp_path / "b.csv.zst", b"".join(packed)[:-4]))
+
+
+def test_a_small_zstandard_file_of_very_much_is_refused(tmp_path):
+    flood = zstandard.ZstdCompressor().compress(b"id\n" + b"0" * (200 << 20))
+    with pytest.raises(InputError, match="which no table does"):
+        read_records(write(tmp_path / "a.csv.zst", flood))
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
+    for module, name, extra in (("zstandard", "a.csv.zst", "zstd"), ("openpyxl", "a.xlsx", "excel")):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(InputError, match=rf"pip install 'scdp\[{extra}\]'"):
+            read_records(write(tmp_path / name, b"x"))
+
+
+def workbook(path, rows, *more):
+    book = openpyxl.Workbook()
+    for cells in rows:
+        book.active.append(cells)
+    for title in more:
+        book.create_sheet(title)
+    book.save(path)
+    return path
+
+
+def test_a_workbook_gives_what_excel_shows(tmp_path, caplog):
+    caplog.set_level("INFO", logger="scdp")
+    day, noon = datetime.datetime(2020, 1, 2), datetime.datetime(2020, 1, 2, 12)
+    rows = [["id", " name", "when"], [1, "Ann", day], [], [2.0, None, noon], ["003", "#N/A"], [4.5, True]]
+    found = read_records(workbook(tmp_path / "a.xlsx", rows, "other"))
+    assert as_list(found) == [
+        {"id": "1", "name": "Ann", "when": "2020-01-02"},
+        {"id": "2", "name": None, "when": "2020-01-02 12:00:00"},
+        {"id": "003", "name": None, "when": None},
+        {"id": "4.5", "name": "true", "when": None},
+    ]
+    assert found.numbers.tolist() == [2, 4, 5, 6]
+    assert "only the first of its 2 sheets" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "the first sheet is empty"),
+        ([["id"]], "holds no records"),
+        ([["id", "id"], [1, 2]], "'id' occurs twice"),
+        ([["id"], [1], [2, 3]], "row 3 has 2 cells and the header has 1"),
+    ],
+)
+def test_bad_sheets_are_refused(tmp_path, rows, message):
+    with pytest.raises(InputError, match=message):
+        read_records(workbook(tmp_path / "a.xlsx", rows))
+
+
+def test_a_workbook_that_unpacks_to_a_flood_or_is_hardly_filled_is_refused(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "a.xlsx", [["id"], ["1"]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/media/x", b"0" * (70 << 20))
+    with pytest.raises(InputError, match=r"unpacks to .* which no table does"):
+        read_records(path)
+    monkeypatch.setattr(workbooks, "LARGEST_SPARSE", 1000)
+    wide = [[None] * 150 + ["x"]] * 20
+    with pytest.raises(InputError, match="hardly any cell of the sheet is filled"):
+        read_records(workbook(tmp_path / "b.xlsx", wide))
+
+
+def test_entities_in_a_workbook_are_not_expanded(tmp_path):
+    path = workbook(tmp_path / "a.xlsx", [["id"], ["1"]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = next(name for name in parts if name.endswith("sheet1.xml"))
+    parts[name] = b'<!DOCTYPE x [<!ENTITY a "' + b"a" * 1000 + b'">]>' + parts[name]
+    with zipfile.ZipFile(path, "w") as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    with pytest.raises(InputError, match="not an Excel workbook, or damaged"):
+        read_records(path)
+
+
 # ---- what is refused ----
 
 
@@ -122,8 +292,15 @@ def test_rows_are_counted_with_header_and_blank_lines_also_after_take(tmp_path):
         ("a.csv", " \n\n", "the file is empty"),
         ("a.parquet", "", "the file is empty"),
         ("a.csv", "id,name\n", "holds no records"),
-        ("a.csv", "id,name\n1,é\n2,è\n".encode("latin-1"), r"row 2 \(byte 10\) is not UTF-8 text; save"),
-        ("a.csv", "id,name\n1,x\n".encode("utf-16"), r"row 1 \(byte 0\) is not UTF-8 text; save"),
+        ("a.csv", "id,name\n1,é\n2,Ã¨\n".encode("latin-1"), r"row 2 \(byte 10\) is not UTF-8 text; save"),
+        ("a.csv", b"id,name\n1,\xff\n", r"row 2 \(byte 10\) is not UTF-8 text; save"),
+        (
+            "a.csv",
+            "id,name\n1,Привет\n".encode("cp1251"),
+            "is not UTF-8 text; save the file as UTF-8, or name",
+        ),
+        ("a.csv", "id,name\n1,x\n".encode("utf-16")[:-1], "this is not utf-16 text"),
+        ("a.csv", "id,name\n1,x\n".encode("utf-32"), "row 1 holds a zero byte|not UTF-8"),
         ("a.csv", "id,name\n1,x\n".encode("utf-16-le"), "row 1 holds a zero byte.*save the file as UTF-8"),
         ("a.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', r"row 2 \(byte 16\) is not UTF-8"),
         ("a.csv", "1,2.5\n2,3\n", "row 1 is not a header"),
@@ -135,11 +312,17 @@ def test_rows_are_counted_with_header_and_blank_lines_also_after_take(tmp_path):
         ("a.tsv", "id\tname\n1\n", "row 2 has 1 cells and the header has 2"),
         ("a.csv", 'id,name\n1,"x\n2,y\n', r"line 3 cannot be read \(unexpected end of data\)"),
         ("a.csv.gz", b"id,name\n1,x\n", "the gzip file is damaged"),
-        ("a.xlsx", "x", "the kind of file cannot be told from its name; name it .csv"),
+        ("a.xls", "x", "the kind of file cannot be told from its name; name it .csv"),
+        ("a.xlsx", "x", "not an Excel workbook, or damaged"),
+        ("a.csv.zst", b"id,name\n1,x\n", "the Zstandard file is damaged"),
         ("a", "x", "the kind of file cannot be told"),
         ("a.parquet.gz", b"x", "the kind of file cannot be told"),
         ("a.jsonl", '{"a": 1}\n\n{"a": }\n', r"row 3 is not JSON \(Expecting value\)"),
-        ("a.json", '[{"a": 1}]', "row 1 is not a JSON object; write one object a line"),
+        ("a.json", '[{"a": 1}, 2]', "item 2 is not a JSON object; write an array of objects"),
+        ("a.json", '[{"a": 1},\n{"a": }]', r"row 2 is not JSON \(Expecting value\); write an array"),
+        ("a.json", "[" * 100_000, "nested too deeply"),
+        ("a.json", "[]", "holds no records"),
+        ("a.json", '{"a": 1,\n "b": 2}', r"row 1 is not JSON .*; write one object a line"),
         ("a.parquet", "PAR1 but not really", "not Parquet, or damaged"),
     ],
 )
@@ -196,7 +379,7 @@ def test_a_small_parquet_file_of_very_many_rows_is_refused_unread(tmp_path, monk
         for _ in range(40):
             writer.write_table(pa.table({"id": ones}))
     assert (tmp_path / "a.parquet").stat().st_size < 200_000
-    monkeypatch.setattr(records_module, "_parquet_column", None)
+    monkeypatch.setattr(parquet_module, "_parquet_column", None)
     with pytest.raises(InputError, match="unpacks to at least 320,000,000 bytes"):
         read_records(tmp_path / "a.parquet")
 
@@ -231,15 +414,6 @@ def test_a_missing_file_and_a_directory_are_refused(tmp_path):
 # ---- tables ----
 
 
-class LikePolars:
-    """The part of a polars frame that is used: names as a list, columns that iterate over Python values."""
-
-    columns = ("id", "title", "year")
-
-    def __getitem__(self, name):
-        return [row[name] for row in ROWS]
-
-
 @pytest.mark.parametrize(
     "table",
     [
@@ -248,9 +422,11 @@ class LikePolars:
         pd.DataFrame(ROWS, index=[5, 5, 5]),
         pd.DataFrame(ROWS, dtype="string"),
         pa.Table.from_pylist(ROWS),
-        LikePolars(),
+        pl.DataFrame(ROWS),
+        pl.LazyFrame(ROWS),
+        ROWS,
     ],
-    ids=["lists", "arrays", "pandas", "pandas-string", "arrow", "polars"],
+    ids=["lists", "arrays", "pandas", "pandas-string", "arrow", "polars", "polars-lazy", "dicts"],
 )
 def test_tables_give_the_same_records(table):
     assert as_list(records_from(table)) == ROWS
@@ -267,7 +443,7 @@ def test_table_values_become_text():
         }
     )
     assert as_list(records_from(frame)) == [
-        {"whole": "1", "float": "1.5", "day": "2020-01-02 00:00:00", "flag": "true", "3": "[1, 2]"},
+        {"whole": "1", "float": "1.5", "day": "2020-01-02", "flag": "true", "3": "[1, 2]"},
         {"whole": None, "float": None, "day": None, "flag": "false", "3": None},
     ]
 
@@ -283,7 +459,7 @@ def test_records_pass_through_unchanged():
         ({"a": [1, 2], "b": [1]}, "mine: columns have different lengths"),
         ({"a": "text"}, "mine: column 'a' is a str; give a list of cells"),
         ({"a": 5}, "mine: column 'a' is a int"),
-        ([{"a": 1}], "mine: a list is not a table"),
+        ([1, 2], "mine: a list is not a table"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "mine: the column name 'a' occurs twice"),
         (pa.table([[1], [2]], names=["a", "a"]), "mine: the column name 'a' occurs twice"),
         ({1: ["x"], "1": ["y"]}, "mine: the column name '1' occurs twice"),

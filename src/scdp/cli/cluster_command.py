@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from scdp.cli.checkpoint_options import SHARDS, checkpoint_folder, checkpoint_options
-from scdp.cli.evaluate_command import CLUSTER_COLUMNS, ID_COLUMNS
 from scdp.cli.fit_command import say, shows_bars, told
+from scdp.cli.reading_options import reading_options
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scdp.io.targets import Given
     from scdp.linkage.shards import Engine
     from scdp.table.records import Records
+    from scdp.table.text_files import Reading
 
 REPORT_MODULE = "scdp.report.result_page"
 DRAWS_FILE = "posterior.npz"
@@ -78,6 +79,7 @@ class Outputs(NamedTuple):
     "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: threads, one a core]"
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
+@reading_options
 @checkpoint_options("FILE")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
@@ -96,6 +98,7 @@ def cluster(
     engine: str,
     workers: int | None,
     seed: int | None,
+    reading: Reading,
     checkpoint: Path | None,
     seconds: float,
     resume: bool,
@@ -104,15 +107,16 @@ def cluster(
 ) -> None:
     """Group new records by a model that `scdp fit` has made.
 
-    RECORDS, --known and all outputs but the report are CSV, TSV, JSON lines or Parquet, by their names. With
-    --known, given clusters keep their names and records, and new records join them or open new clusters.
+    RECORDS and --known are CSV, TSV, JSON, Parquet or Excel files, and all outputs but the report are CSV, TSV,
+    JSON lines or Parquet, by their names. With --known, given clusters keep their names and records, and new
+    records join them or open new clusters.
 
     Tables hold ids and names as they are, so that scdp reads back what it wrote. Only in the file of
     --spreadsheet (CSV or TSV) do cells that a spreadsheet would run as a formula get a ' in front.
     """
     from scdp.estimators.model_folder import FILES
     from scdp.io.targets import Given, check_files, check_table_target, list_given
-    from scdp.table.records import read_records
+    from scdp.table.readers import read_records
 
     check_table_target(out)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
@@ -133,10 +137,10 @@ def cluster(
 
         check_answer(answer)
         fitted.answer = answer
-    table = read_records(records)
+    table = read_records(records, reading)
     if known_records is not None:
-        table = _joined(table, read_records(known_records), fitted)
-    given = None if known is None else _known_clusters(read_records(known), fitted)
+        table = _joined(table, read_records(known_records, reading), fitted)
+    given = None if known is None else _known_clusters(read_records(known, reading), fitted)
     samples = not fitted.fitted_.independent_draws
     with checkpoint_folder(checkpoint, out, resume, samples) as kept:
         where = _engine(engine, workers, kept / SHARDS)
@@ -238,6 +242,7 @@ def _joined(records: Records, more: Records, model: Estimator) -> Records:
 
 def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
     from scdp.table.records import complete_column, unique_ids
+    from scdp.table.roles import CLUSTER_COLUMNS, ID_COLUMNS
 
     assert model.spec is not None
     if model.spec.id is None:

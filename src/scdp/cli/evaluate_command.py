@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from scdp.cli.reading_options import reading_options
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
     from scdp.table.records import Column, Records
+    from scdp.table.text_files import Reading
 
-ID_COLUMNS = ("id", "record_id", "unique_id", "rec_id")
-CLUSTER_COLUMNS = ("cluster", "cluster_id", "entity")
+logger = logging.getLogger(__name__)
 
 DESCRIPTIONS = {
     "ri": "Rand index",
@@ -43,39 +45,41 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @click.argument("predicted", type=click.Path(path_type=Path))
 @click.argument("gold", type=click.Path(path_type=Path))
-@click.option(
-    "--id", "id_column", metavar="COLUMN", help=f"Column of ids.  [default: {', '.join(ID_COLUMNS)}]"
-)
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of ids.  [default: one that both have]")
+@click.option("--gold-id", metavar="COLUMN", help="The same in GOLD, if it has another name.")
 @click.option(
     "--cluster",
     "cluster_column",
     metavar="COLUMN",
-    help=f"Column of clusters.  [default: {', '.join(CLUSTER_COLUMNS)}]",
+    help="Column of clusters.  [default: cluster, cluster_id, entity]",
 )
 @click.option(
     "--gold-cluster", "gold_column", metavar="COLUMN", help="The same in GOLD, if it has another name."
 )
+@reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def evaluate(
     predicted: Path,
     gold: Path,
     id_column: str | None,
+    gold_id: str | None,
     cluster_column: str | None,
     gold_column: str | None,
+    reading: Reading,
     as_json: bool,
 ) -> None:
     """Compare predicted clusters with gold clusters.
 
-    PREDICTED and GOLD are CSV, TSV, JSON lines or Parquet files with a column of ids and a column of
-    clusters. They must hold the same ids, in any order.
+    PREDICTED and GOLD are tables with a column of ids and a column of clusters. They must hold the
+    same ids, in any order; the columns may have different names.
     """
     from scdp import metrics
-    from scdp.table.records import read_records
+    from scdp.table.readers import read_records
 
-    ours, theirs = read_records(predicted), read_records(gold)
-    identifier = id_column or _shared_id_column(ours, theirs)
-    found = _clusters_by_id(ours, identifier, cluster_column)
-    true = _clusters_by_id(theirs, identifier, gold_column or cluster_column)
+    ours, theirs = read_records(predicted, reading), read_records(gold, reading)
+    our_id, their_id = _id_columns(ours, theirs, id_column, gold_id)
+    found = _clusters_by_id(ours, our_id, cluster_column)
+    true = _clusters_by_id(theirs, their_id, gold_column or cluster_column)
     _check_same_ids(found, true, ours.source, theirs.source)
     labels = [found[key] for key in true]
     values = metrics.evaluate(list(true.values()), labels)
@@ -85,17 +89,27 @@ def evaluate(
         click.echo(_table(values, len(true), len(set(labels)), len(set(true.values()))))
 
 
-def _shared_id_column(ours: Records, theirs: Records) -> str:
-    for name in ID_COLUMNS:
-        if name in ours.names and name in theirs.names:
-            return name
-    raise InputError(
-        f"{ours.source} and {theirs.source}: both have none of the id columns {', '.join(ID_COLUMNS)}; "
-        "name the column with --id"
-    )
+def _id_columns(
+    ours: Records, theirs: Records, id_column: str | None, gold_id: str | None
+) -> tuple[str, str]:
+    from scdp.table.roles import find_shared_ids
+
+    if id_column is not None:
+        return id_column, gold_id or id_column
+    found = find_shared_ids(ours, theirs)
+    if found is None:
+        raise InputError(
+            f"{ours.source} and {theirs.source}: no two columns hold the same ids; "
+            "name the columns of ids with --id and --gold-id"
+        )
+    if found[0] != found[1]:
+        logger.info("ids are in %r of %s and %r of %s", found[0], ours.source, found[1], theirs.source)
+    return found[0], gold_id or found[1]
 
 
 def _cluster_column(records: Records) -> str:
+    from scdp.table.roles import CLUSTER_COLUMNS
+
     for name in CLUSTER_COLUMNS:
         if name in records.names:
             return name

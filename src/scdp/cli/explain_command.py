@@ -11,6 +11,7 @@ import click
 
 from scdp.cli.cluster_command import DRAWS_FILE, open_model, require_columns
 from scdp.cli.fit_command import say
+from scdp.cli.reading_options import reading_options
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scdp.posterior import Posterior
+    from scdp.table.text_files import Reading
 
 EXAMPLES = """\b
 Examples:
@@ -37,20 +39,28 @@ Examples:
     metavar="DIR",
     help="Draws kept by  scdp cluster --draws  of the same records; without them they are made again.",
 )
+@reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
 @click.option("--quiet", is_flag=True, help="Say nothing but the explanation.")
 def explain(
-    model: Path, records: Path, first: str, second: str, draws: Path | None, as_json: bool, quiet: bool
+    model: Path,
+    records: Path,
+    first: str,
+    second: str,
+    draws: Path | None,
+    reading: Reading,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Say why two records are or are not together.
 
     Each comparison's distance and what it contributes, the reference types involved, and the probability.
     """
     from scdp.estimators.clustering import ids_of
-    from scdp.table.records import read_records
+    from scdp.table.readers import read_records
 
     fitted = open_model(model, quiet)
-    table = read_records(records)
+    table = read_records(records, reading)
     require_columns(table, fitted)
     assert fitted.spec is not None
     ids = ids_of(table, fitted.spec.id)

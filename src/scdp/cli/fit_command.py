@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scdp.cli.checkpoint_options import checkpoint_folder, checkpoint_options
-from scdp.cli.evaluate_command import CLUSTER_COLUMNS, ID_COLUMNS
+from scdp.cli.reading_options import reading_options
 from scdp.cli.terminal import sentence, tell
 from scdp.errors import InputError
 
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
     from scdp.table.records import Records
     from scdp.table.spec import Spec
+    from scdp.table.text_files import Reading
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "resolver"
-ENTITY_COLUMNS = CLUSTER_COLUMNS[::-1]
 EXAMPLES = """\b
 Examples:
   scdp fit train.csv --entity person --out model
@@ -46,14 +49,15 @@ Examples:
     metavar="FILE",
     help="Only write the spec that would be used, to be edited.",
 )
-@click.option("--entity", metavar="COLUMN", help=f"Known clusters.  [default: {', '.join(ENTITY_COLUMNS)}]")
-@click.option("--id", "id_column", metavar="COLUMN", help=f"Ids.  [default: {', '.join(ID_COLUMNS)}]")
+@click.option("--entity", metavar="COLUMN", help="Known clusters.  [default: entity, cluster_id, cluster]")
+@click.option("--id", "id_column", metavar="COLUMN", help="Ids.  [default: found by name]")
 @click.option("--groups", metavar="COLUMN", help="Documents: records of two are never together.")
 @click.option("--model", "model_name", metavar="NAME", help="resolver, scdp1, scdp2, scdp3 or cdp.")
 @click.option("--chains", type=click.IntRange(min=1), metavar="N", help="Chains of the sampler.")
 @click.option("--sweeps", type=click.IntRange(min=2), metavar="N", help="Sweeps of each chain.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Learn from N clusters at random.")
+@reading_options
 @checkpoint_options("MODEL")
 @click.option(
     "--force",
@@ -74,6 +78,7 @@ def fit(
     sweeps: int | None,
     seed: int,
     sample: int | None,
+    reading: Reading,
     checkpoint: Path | None,
     seconds: float,
     resume: bool,
@@ -82,18 +87,18 @@ def fit(
 ) -> None:
     """Learn from records with known clusters which records are the same thing.
 
-    RECORDS is a CSV, TSV, JSON lines or Parquet file. Records whose entity is empty are of unknown cluster.
+    RECORDS is a CSV, TSV, JSON, Parquet or Excel file. Records whose entity is empty are of unknown cluster.
     Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
     of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
     """
     from scdp.io.atomic import write_text
-    from scdp.table.records import read_records
+    from scdp.table.readers import read_records
     from scdp.table.spec_files import commented_toml
 
     if folder is None and proposal is None:
         raise InputError("nothing to write: give --out MODEL, or --write-spec FILE")
     _check_files(records, spec_file, proposal, folder, checkpoint, force)
-    table = read_records(records)
+    table = read_records(records, reading)
     spec = spec_of(table, spec_file, entity, id_column, groups)
     if proposal is not None:
         write_text(proposal, commented_toml(spec, table), replace=force)
@@ -153,17 +158,20 @@ def spec_of(
     records: Records, spec_file: Path | None, entity: str | None, id_column: str | None, groups: str | None
 ) -> Spec:
     """The spec of the file and the options, which count for more; comparisons are proposed where it has none."""
+    from scdp.table.roles import ENTITY_COLUMNS, find_entity_column, find_id_column
     from scdp.table.spec import Spec, propose
 
     base = None if spec_file is None else Spec.from_toml(spec_file)
-    entity = entity or (base.entity if base else _guess(records, ENTITY_COLUMNS))
+    entity = entity or (base.entity if base else find_entity_column(records))
     if entity is None:
         raise InputError(
             f"{records.source}: there is no column {', '.join(ENTITY_COLUMNS)}; "
             f"name the column of known clusters with --entity (it has: {', '.join(records.names)})"
         )
-    id_column = id_column or (base.id if base else None) or _guess(records, ID_COLUMNS, entity)
     group = groups or (base.group if base else None)
+    id_column = id_column or (base.id if base else None)
+    if id_column is None and (id_column := find_id_column(records, (entity, group))):
+        logger.info("ids are in column %r (name another by --id)", id_column)
     named = [name for name in (entity, id_column, group) if name]
     records.require(*named)
     if len(set(named)) < len(named):
@@ -180,10 +188,6 @@ def spec_of(
                 "leave that field out of the spec"
             )
     return Spec(entity, fields, id_column, group)
-
-
-def _guess(records: Records, names: tuple[str, ...], other: str | None = None) -> str | None:
-    return next((name for name in names if name in records.names and name != other), None)
 
 
 def labelled_rows(

@@ -6,17 +6,19 @@ any other one as one line and exit code 1.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
 import click
 
-from scdp.cli.terminal import sentence, tell
+from scdp.cli.terminal import Teller, sentence, tell
 from scdp.errors import InputError, ScdpError
 
 UNEXPECTED = 1
@@ -51,7 +53,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _telling():
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
@@ -77,6 +79,20 @@ class LazyGroup(click.Group):
                 raise
             what = f"unexpected {type(error).__name__}: {error}"
             _leave(ctx, f"scdp: error: {what} (set SCDP_DEBUG=1 to see where)", UNEXPECTED)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """While a command runs, what the package logs is said on stderr."""
+    logger, teller = logging.getLogger("scdp"), Teller()
+    level = logger.level
+    logger.addHandler(teller)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(teller)
+        logger.setLevel(level)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

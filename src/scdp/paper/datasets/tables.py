@@ -15,7 +15,8 @@ from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.datasets.files import require
 from scdp.paper.datasets.rda import Vector, columns_of, read_rda
-from scdp.table.records import Column, Records, complete_column, read_records, records_from, unique_ids
+from scdp.table.readers import read_records
+from scdp.table.records import Column, Records, complete_column, records_from, unique_ids
 
 FIELDS = ("author", "title", "date", "venue")
 Author = Literal["Freund", "Kearns", "Schapire"]
