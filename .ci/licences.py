@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 # Extras that users install; those for tests and checks are for developers alone.
-EXTRAS = ("plots", "pandas", "review", "excel", "spark")
+EXTRAS = ("plots", "pandas", "review", "excel", "zstd", "spark")
 HEAD = """# Licences of what scdp installs
 
 As the packages state them themselves; `make licences` writes this page (but not what `scdp[arviz]`
