@@ -245,7 +245,8 @@ def model_of(out: Path) -> dict:
 def clusters_of(out: Path) -> dict:
     assert not list(out.glob("*.checkpoint"))
     texts = {name: (out / name).read_bytes() for name in ("c.csv", "c.uncertain.csv")}
-    return texts | arrays_of(out / "draws" / "posterior.npz")
+    kept = ("clusters.parquet", "draws.parquet", "summary.json", "traces.parquet")
+    return texts | {name: (out / "draws" / name).read_bytes() for name in kept}
 
 
 def results_of(out: Path) -> dict:

@@ -132,22 +132,19 @@ class Hostile(Place):
     def exported(self) -> tuple[object, ...]:
         return ("datasets", "export", "ace", "--from", self.folder, "--out", self.out / "ace")
 
-    def draws(self, content: bytes | None) -> tuple[object, ...]:
-        """Explain by kept draws of this content, or by those of a pipe."""
+    def draws(self, content: bytes) -> tuple[object, ...]:
+        """A model whose draws of `fit` have this content."""
+        return self.model(lambda folder: (folder / "posterior.npz").write_bytes(content))
+
+    def result(self, content: bytes | None) -> tuple[object, ...]:
+        """Explain by a kept result whose description has this content, or by that of a pipe."""
         folder = self.directory("draws")
         if content is None:
-            os.mkfifo(folder / "posterior.npz")
+            os.mkfifo(folder / "result.json")
         else:
-            (folder / "posterior.npz").write_bytes(content)
-        return (
-            "explain",
-            self.made / "model",
-            self.rows(ROWS),
-            ROWS[0]["id"],
-            ROWS[1]["id"],
-            "--draws",
-            folder,
-        )
+            (folder / "result.json").write_bytes(content)
+        ids = (ROWS[0]["id"], ROWS[1]["id"])
+        return ("explain", self.made / "model", self.rows(ROWS), *ids, "--draws", folder)
 
     def explain(self, first: dict[str, str], second: dict[str, str]) -> tuple[object, ...]:
         path = self.rows([ROWS[0] | first, ROWS[1] | second, *ROWS[2:]])

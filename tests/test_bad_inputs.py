@@ -250,7 +250,7 @@ CASES: dict[str, tuple[Callable[[Place], tuple[object, ...]], str]] = {
             "explain", p.made / "model", p.made / "test.csv",
             *[row["id"] for row in read_csv(p.made / "test.csv")[:2]], "--draws", p.folder,
         ),
-        "there is no such file",
+        "this is no result of scdp",
     ),
     # data sets
     "a set not known": (lambda p: ("datasets", "export", "cows", "--out", p.out / "d"), "no set of records 'cows'"),

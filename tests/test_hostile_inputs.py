@@ -122,7 +122,9 @@ def kept_apart(identifier: str) -> tuple[Callable[[Hostile], Made], Check]:
     def check(place: Hostile, result: Any) -> None:
         assert result.exit_code == 0, result.output
         assert sorted(path.name for path in place.out.rglob("*")) == [
-            "c.csv", "c.html", "c.uncertain.csv", "draws", "posterior.npz",
+            "arrays.npz", "c.csv", "c.html", "c.uncertain.csv", "clusters.parquet", "draws", "draws.parquet", "model",
+            "model.json", "records.jsonl", "records.parquet", "result.json", "spec.toml", "summary.json",
+            "traces.parquet",
         ]  # fmt: skip
         assert identifier in {row["id"] for row in read_csv(place.out / "c.csv")}
 
@@ -712,7 +714,13 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         lambda p: p.draws(zipped(version=bytes(2 * ALLOWED))),
         "not a posterior saved by scdp",
     ),
-    "draws from a pipe": (lambda p: p.draws(None), "not a posterior saved by scdp"),
+    "a result from a pipe": (lambda p: p.result(None), "this is no result of scdp"),
+    "a result that is no JSON": (lambda p: p.result(b"\xff{"), "cannot be read"),
+    "a result nested without end": (lambda p: p.result(b"[" * DEEP), "nested too deeply"),
+    "a result of other files": (
+        lambda p: p.result(b'{"format": "scdp-result", "version": [1, 0], "files": {"../x.y": "0"}}'),
+        "is not whole",
+    ),
     "draws with a version of text": (
         lambda p: p.draws(zipped(version=npy("x"))),
         "not a posterior saved by scdp",

@@ -21,6 +21,7 @@ LAYERS = [
     ["linkage", "estimators"],
     ["engines"],
     ["chains_model", "resolver"],
+    ["results"],
     ["report", "review"],
     ["paper"],
     ["cli"],

@@ -35,6 +35,8 @@ from scdp.estimators.result import Calibration
 from scdp.io.atomic import Staged
 from scdp.io.tables import stage_table
 from scdp.posterior import Posterior
+from scdp.results import folder as folder_of_result
+from scdp.results import read_result
 from scdp.table.readers import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
@@ -164,7 +166,7 @@ def test_the_files_say_what_the_python_interface_says(folder, tmp_path):
     np.testing.assert_allclose(
         [float(row["probability"]) for row in rows], posterior.membership_probability(labels), atol=6e-5
     )
-    kept = Posterior.load(tmp_path / "draws" / "posterior.npz")
+    kept = read_result(tmp_path / "draws").posterior
     assert kept.names.tolist() == test["id"].tolist()
     assert kept.co_clustering(0, 5) == posterior.co_clustering(0, 5)
     evaluated = json.loads(done("evaluate", out, folder / "test.csv", "--json").stdout)
@@ -179,7 +181,7 @@ def test_uncertain_pairs_are_listed_the_least_certain_first(folder, tmp_path):
     distances = [round(abs(float(pair["probability"]) - 0.5), 6) for pair in pairs]
     assert distances == sorted(distances)
     assert max(distances) <= 0.45
-    posterior = Posterior.load(tmp_path / "posterior.npz")
+    posterior = read_result(tmp_path).posterior
     together = posterior.co_clustering_matrix()
     inside = np.triu((together >= 0.05) & (together <= 0.95), k=1)
     assert len(pairs) == inside.sum() > 0
@@ -473,7 +475,7 @@ def test_an_interruption_leaves_nothing(problem, folder, tmp_path, monkeypatch):
     )  # fmt: skip
     for place, name in (
         (clustering, "cluster_records"),
-        (Posterior, "save"),
+        (folder_of_result, "write_parquet"),
         (cluster_command, "cluster_columns"),
     ):
         with monkeypatch.context() as patch:

@@ -66,7 +66,7 @@ WRITING = [
     ((*CLUSTER, "--out", "new.csv"), "new.csv"),
     ((*CLUSTER, "--out", "new.csv"), "new.uncertain.csv"),
     ((*CLUSTER, "--out", "new.csv", "--report", "r.html"), "r.html"),
-    ((*CLUSTER, "--out", "new.csv", "--draws", "draws"), "draws/posterior.npz"),
+    ((*CLUSTER, "--out", "new.csv", "--draws", "draws"), "draws/result.json"),
     ((*CLUSTER, "--out", "new.csv", "--summary", "s.json"), "s.json"),
     ((*CLUSTER, "--out", "new.csv", "--spreadsheet", "s.tsv"), "s.tsv"),
     (("fit", "train.csv", "--write-spec", "edited.toml"), "edited.toml"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from scdp.table.text_files import Reading
 
 REPORT_MODULE = "scdp.report.result_page"
-DRAWS_FILE = "posterior.npz"
 EXAMPLES = """\b
 Examples:
   scdp cluster model new.csv --out clusters.csv
@@ -48,10 +48,11 @@ class Outputs(NamedTuple):
 
     def given(self) -> list[Given]:
         """The files by their options."""
-        from scdp.io.targets import list_given
+        from scdp.io.targets import Given, list_given
+        from scdp.results.folder import FILES
 
-        draws = None if self.draws is None else self.draws / DRAWS_FILE
-        return list_given({f"--{name}": path for name, path in (self._asdict() | {"draws": draws}).items()})
+        inside = [] if self.draws is None else [Given("--draws", self.draws / name) for name in FILES]
+        return [*list_given({f"--{name}": path for name, path in self._asdict().items()}), *inside]
 
 
 @click.command(epilog=EXAMPLES)
@@ -61,7 +62,9 @@ class Outputs(NamedTuple):
 @click.option("--known", type=_PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
 @click.option("--known-records", type=_PATH, metavar="FILE", help="Rows of known ids, if not in RECORDS.")
 @click.option("--report", type=_PATH, metavar="FILE", help="Write a page to look at, such as report.html.")
-@click.option("--draws", type=_PATH, metavar="DIR", help="Keep the draws of the posterior there.")
+@click.option(
+    "--draws", type=_PATH, metavar="DIR", help="Keep the result there: draws, records, clusters, model."
+)
 @click.option(
     "--uncertain", type=_PATH, metavar="FILE", help="Uncertain pairs.  [default: beside --out, .uncertain]"
 )
@@ -149,7 +152,7 @@ def cluster(
         else:
             fitted.set_params(engine=where)
         result = _cluster(fitted, table, given, seed, quiet)
-        _write(result, outputs, force)
+        _write(result, fitted, outputs, force)
     if not quiet:
         tell(_summary(result, outputs))
 
@@ -197,24 +200,15 @@ def _check_outputs(outputs: Outputs) -> None:
         if find_spec(REPORT_MODULE) is None:
             raise InputError("--report: this scdp has no report page yet; leave --report out")
     if draws is not None:
-        _check_draws_folder(draws)
+        from scdp.results.folder import check_result_target
+
+        check_result_target(draws)
     if spreadsheet is not None:
         check_target(spreadsheet)
         if spreadsheet.suffix.lower() not in DELIMITERS:
             raise InputError(f"{spreadsheet}: spreadsheets open text files; name it .csv or .tsv")
     if summary is not None:
         check_target(summary)
-
-
-def _check_draws_folder(folder: Path) -> None:
-    from scdp.io.targets import check_target
-
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: there is a file of this name; give a folder with --draws")
-    if folder.is_dir():
-        check_target(folder / DRAWS_FILE)
-    elif not folder.absolute().parent.is_dir():
-        raise InputError(f"{folder}: there is no folder {folder.absolute().parent}; make it first")
 
 
 def _joined(records: Records, more: Records, model: Estimator) -> Records:
@@ -279,32 +273,26 @@ def _cluster(
     return result
 
 
-def _write(result: ClusterResult, outputs: Outputs, force: bool) -> None:
+def _write(result: ClusterResult, model: Estimator, outputs: Outputs, force: bool) -> None:
     """All files appear together, or none."""
     from scdp.io.atomic import Staged
     from scdp.io.tables import stage_spreadsheet, stage_table
+    from scdp.results.folder import FolderMaker, stage_result
 
     out, uncertain, report, draws, spreadsheet, summary = outputs
-    made = draws is not None and not draws.exists()
-    try:
-        with Staged(replace=force) as staged:
-            stage_table(staged, uncertain, uncertain_columns(result))
-            if draws is not None:
-                draws.mkdir(exist_ok=True)
-                staged.write(draws / DRAWS_FILE, result.posterior.save)
-            if report is not None:
-                from scdp.report.result_page import write_report
+    with nullcontext() if draws is None else FolderMaker(draws), Staged(replace=force) as staged:
+        stage_table(staged, uncertain, uncertain_columns(result))
+        if draws is not None:
+            stage_result(staged, draws, result, model)
+        if report is not None:
+            from scdp.report.result_page import write_report
 
-                staged.write(report, lambda part: write_report(part, result))
-            if spreadsheet is not None:
-                stage_spreadsheet(staged, spreadsheet, spreadsheet_columns(result))
-            if summary is not None:
-                staged.text(summary, json.dumps(summary_words(result), indent=1) + "\n")
-            stage_table(staged, out, cluster_columns(result))
-    except BaseException:
-        if made and draws is not None and draws.is_dir() and not any(draws.iterdir()):
-            draws.rmdir()
-        raise
+            staged.write(report, lambda part: write_report(part, result))
+        if spreadsheet is not None:
+            stage_spreadsheet(staged, spreadsheet, spreadsheet_columns(result))
+        if summary is not None:
+            staged.text(summary, json.dumps(result.summary(), indent=1) + "\n")
+        stage_table(staged, out, cluster_columns(result))
 
 
 def id_title(result: ClusterResult) -> str:
@@ -341,22 +329,6 @@ def uncertain_columns(result: ClusterResult) -> dict[str, list[object]]:
         "id2": [str(result.ids[pair.right]) for pair in pairs],
         "probability": [round(pair.probability, 4) for pair in pairs],
         "together": ["yes" if pair.together else "no" for pair in pairs],
-    }
-
-
-def summary_words(result: ClusterResult) -> dict[str, object]:
-    """The content of the file of --summary."""
-    low, high = result.posterior.n_clusters_interval(INTERVAL)
-    return {
-        "n_records": result.n_records,
-        "n_known": result.n_known,
-        "n_clusters": result.n_clusters,
-        "n_clusters_interval": [low, high],
-        "interval_level": INTERVAL,
-        "n_uncertain_pairs": len(result.uncertain),
-        "verdict": result.verdict.colour,
-        "verdict_reasons": list(result.verdict.reasons),
-        "expected": {name: result.expected[name] for name in ("precision", "recall", "f")},
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.cluster_command import DRAWS_FILE, open_model, require_columns
+from scdp.cli.cluster_command import open_model, require_columns
 from scdp.cli.fit_command import say
 from scdp.cli.reading_options import reading_options
 from scdp.cli.terminal import tell
@@ -79,12 +79,11 @@ def explain(
 
 def _posterior(folder: Path, ids: NDArray[Any]) -> Posterior:
     """Kept draws, in the order of the records."""
-    from scdp.posterior import Posterior
+    from scdp.results import read_result
 
-    kept = Posterior.load(folder / DRAWS_FILE)
-    names = [] if kept.names is None else list(map(str, kept.names))
-    place = {name: item for item, name in enumerate(names)}
+    kept = read_result(folder)
+    place = {name: item for item, name in enumerate(kept.ids.tolist())}
     lost = [identifier for identifier in ids if str(identifier) not in place]
     if lost:
         raise InputError(f"{folder}: draws of other records, without {lost[0]!r}; make them again")
-    return kept.restricted([place[str(identifier)] for identifier in ids])
+    return kept.posterior.restricted([place[str(identifier)] for identifier in ids])

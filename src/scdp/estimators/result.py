@@ -109,6 +109,21 @@ class ClusterResult:
         """How far the result can be trusted, and why."""
         return judge(self)
 
+    def summary(self) -> dict[str, Any]:
+        """What `summary.json` holds."""
+        low, high = self.posterior.n_clusters_interval(LEVEL)
+        return {
+            "n_records": self.n_records,
+            "n_known": self.n_known,
+            "n_clusters": self.n_clusters,
+            "n_clusters_interval": [low, high],
+            "interval_level": LEVEL,
+            "n_uncertain_pairs": len(self.uncertain),
+            "verdict": self.verdict.colour,
+            "verdict_reasons": list(self.verdict.reasons),
+            "expected": {name: self.expected[name] for name in ("precision", "recall", "f")},
+        }
+
     @property
     def n_known(self) -> int:
         """Records whose cluster was given, not found."""

@@ -1,0 +1,151 @@
+"""The folder of a result: what was written is read back, what is damaged is refused, old files survive."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from product_cases import citations, done, read_csv, rows_of, write_csv
+from scdp import EntityResolver
+from scdp.errors import InputError
+from scdp.estimators.result import ClusterResult, Learned
+from scdp.posterior import Posterior
+from scdp.posterior.tables import name_by_first
+from scdp.results import read_result, write_result
+from scdp.table.records import Records
+
+
+def column(cells: list[str | None]) -> np.ndarray:
+    out = np.empty(len(cells), dtype=object)
+    out[:] = cells
+    return out
+
+
+def small_result(draws: np.ndarray | None = None, known: list[int] | None = None) -> ClusterResult:
+    """Five records with cells that Parquet, SQL and CSV could trip over."""
+    records = Records(
+        {
+            "id": column(["a", "b'", 'c"', "1", "é\u202e"]),
+            "all missing": column([None] * 5),
+            'ci"ty': column(["x", None, "1.0", "=1+1", "nan"]),
+        },
+        "mine.csv",
+        np.array([2, 3, 4, 6, 7]),
+    )
+    fixed = [-1] * 5 if known is None else known
+    labels = np.array([[[0, 0, 1, 2, 3], [0, 0, 1, 1, 2], [0, 1, 2, 2, 2]]]) if draws is None else draws
+    posterior = Posterior(
+        labels, {"height": np.full(labels.shape[:2], np.nan)}, fixed=fixed, names=records["id"]
+    )
+    answer = np.array([0, 0, 1, 1, 2])
+    return ClusterResult(
+        title="Mine",
+        records=records,
+        ids=records["id"],
+        id_column="id",
+        labels=column([f"c-{k}" for k in answer]),
+        probabilities=posterior.membership_probability(answer),
+        posterior=posterior,
+        spec=None,
+        learned=Learned("none", (), 0, 0),
+        independent_draws=True,
+    )
+
+
+def test_a_result_is_read_back_as_it_was_written(tmp_path):
+    result = small_result()
+    write_result(result, tmp_path / "kept")
+    kept = read_result(tmp_path / "kept")
+    assert kept.ids.tolist() == result.ids.tolist()
+    assert kept.labels.tolist() == result.labels.tolist()
+    np.testing.assert_array_equal(kept.probabilities, result.probabilities)
+    assert kept.records.names == result.records.names
+    for name in result.records.names:
+        assert kept.records[name].tolist() == result.records[name].tolist()
+    assert kept.records.numbers.tolist() == [2, 3, 4, 6, 7]
+    np.testing.assert_array_equal(kept.posterior.draws, result.posterior.draws)
+    assert np.isnan(kept.posterior.traces["height"]).all()
+    assert kept.summary == json.loads(json.dumps(result.summary()))
+    assert kept.model is None
+    assert kept.result.summary()["expected"] == result.summary()["expected"]
+
+
+def test_known_records_stay_known(tmp_path):
+    draws = np.array([[[0, 0, 1, 1, 2], [0, 0, 1, 2, 1]]])
+    result = small_result(draws, [0, 0, 1, -1, -1])
+    write_result(result, tmp_path / "kept")
+    kept = read_result(tmp_path / "kept")
+    assert kept.known.tolist() == [True, True, True, False, False]
+    assert kept.posterior.hidden.tolist() == [3, 4]
+    np.testing.assert_array_equal(kept.posterior.draws, result.posterior.draws)
+
+
+def test_many_draws_come_in_blocks(tmp_path):
+    rng = np.random.default_rng(0)
+    result = small_result(rng.integers(0, 4, (2, 301, 5)))
+    write_result(result, tmp_path / "kept")
+    kept = read_result(tmp_path / "kept")
+    np.testing.assert_array_equal(kept.posterior.draws, result.posterior.draws)
+    some = kept.read_draws(np.array([600, 3, 256]))
+    expected = result.posterior.draws.reshape(602, 5)[[600, 3, 256]]
+    np.testing.assert_array_equal(some, [name_by_first(row) for row in expected])
+
+
+@pytest.mark.parametrize("name", ["draws.parquet", "clusters.parquet", "records.parquet", "summary.json"])
+def test_damage_is_found(tmp_path, name):
+    write_result(small_result(), tmp_path / "kept")
+    path = tmp_path / "kept" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"{name}: is not as it was written; make it again"):
+        read_result(tmp_path / "kept")
+    path.unlink()
+    with pytest.raises(InputError, match=f"{name}: is missing"):
+        read_result(tmp_path / "kept")
+
+
+def test_a_result_is_not_replaced_unless_forced(tmp_path):
+    write_result(small_result(), tmp_path / "kept")
+    with pytest.raises(InputError, match="is there already"):
+        write_result(small_result(), tmp_path / "kept")
+    write_result(small_result(), tmp_path / "kept", force=True)
+    assert read_result(tmp_path / "kept").n_records == 5
+
+
+def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(ClusterResult, "summary", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_result(small_result(), tmp_path / "kept")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory) -> Path:
+    """A resolver of citations, and the result of clustering others, by the command line."""
+    folder = tmp_path_factory.mktemp("papers")
+    taught, new = citations(80)
+    write_csv(folder / "taught.csv", rows_of(taught))
+    write_csv(folder / "new.csv", rows_of(new))
+    done(
+        "fit", folder / "taught.csv", "--entity", "entity", "--id", "id", "--out", folder / "model", "--quiet"
+    )
+    done(
+        "cluster", folder / "model", folder / "new.csv", "--out", folder / "c.csv", "--draws", folder / "kept",
+        "--summary", folder / "s.json", "--quiet",
+    )  # fmt: skip
+    return folder
+
+
+def test_the_command_keeps_what_it_says(papers):
+    kept = read_result(papers / "kept")
+    rows = read_csv(papers / "c.csv")
+    assert kept.ids.tolist() == [row["id"] for row in rows]
+    assert kept.labels.tolist() == [row["cluster"] for row in rows]
+    assert kept.summary == json.loads((papers / "s.json").read_text())
+    assert isinstance(kept.model, EntityResolver)
+    assert kept.result.verdict.colour == kept.summary["verdict"]
+    assert kept.posterior.n_clusters_interval() == tuple(kept.summary["n_clusters_interval"])
