@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from product_cases import citations, done, read_csv, rows_of, write_csv
+from product_cases import citations, done, read_csv, rows_of, run, write_csv
 from scdp import EntityResolver
 from scdp.errors import InputError
 from scdp.estimators.result import ClusterResult, Learned
@@ -149,3 +149,29 @@ def test_the_command_keeps_what_it_says(papers):
     assert isinstance(kept.model, EntityResolver)
     assert kept.result.verdict.colour == kept.summary["verdict"]
     assert kept.posterior.n_clusters_interval() == tuple(kept.summary["n_clusters_interval"])
+
+
+def test_a_question_of_a_kept_result(papers):
+    sql = "SELECT venue, count(distinct entity) AS n FROM records GROUP BY venue"
+    rows = json.loads(done("query", papers / "kept", sql, "--json").stdout)
+    kept = read_result(papers / "kept")
+    venue, draws = kept.records["venue"], kept.posterior.draws.reshape(-1, kept.n_records)
+    for row in rows:
+        items = [i for i, cell in enumerate(venue.tolist()) if cell == row["venue"]]
+        assert row["n"] == pytest.approx(np.mean([len(set(draw[items].tolist())) for draw in draws]))
+    whole = json.loads(
+        done("query", papers / "kept", "SELECT count(distinct entity) AS n FROM records", "--json").stdout
+    )
+    assert [whole[0]["n_low"], whole[0]["n_high"]] == kept.summary["n_clusters_interval"]
+    done("query", papers / "kept", sql, "--out", papers / "answer.csv")
+    assert len(read_csv(papers / "answer.csv")) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM read_text('/etc/passwd')", "ATTACH 'x.db'", "COPY records TO 'x.csv'"]
+)
+def test_a_hostile_question_is_refused_in_one_sentence(papers, sql):
+    refused = run("query", papers / "kept", sql)
+    assert refused.exit_code == 2
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert not refused.stdout

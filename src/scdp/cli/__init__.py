@@ -14,6 +14,7 @@ COMMANDS = {
     "fit": ("scdp.cli.fit_command", "Learn from records with known clusters."),
     "cluster": ("scdp.cli.cluster_command", "Group new records by a fitted model."),
     "explain": ("scdp.cli.explain_command", "Say why two records are or are not together."),
+    "query": ("scdp.cli.query_command", "Ask a question in SQL of a kept result, with intervals."),
     "evaluate": ("scdp.cli.evaluate_command", "Compare predicted clusters with gold clusters."),
     "reproduce": ("scdp.cli.reproduce_command", "Run the paper's experiments and make its tables."),
     "datasets": ("scdp.cli.datasets_command", "List, find or fetch the data sets."),

@@ -18,6 +18,8 @@ from scdp.errors import InputError, MissingExtraError
 from scdp.io.atomic import Staged
 from scdp.io.untrusted import read_arrays
 from scdp.posterior.draws import StoredDraws
+from scdp.posterior.tables import IntervalTable, name_by_first
+from scdp.table.records import records_from
 
 if TYPE_CHECKING:
     from scdp.posterior.posterior import Posterior
@@ -129,6 +131,36 @@ def to_pandas(posterior: Posterior, labels: SmallIntegers) -> Any:
         raise MissingExtraError("pandas", "pandas", "A table of the clusters") from None
     columns = {"label": labels, "probability": posterior.membership_probability(labels)}
     return pandas.DataFrame(columns, index=posterior.names)
+
+
+def to_polars(posterior: Posterior, labels: SmallIntegers) -> Any:
+    """As `to_pandas`, with the items' names as a column."""
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError("polars", "polars", "A table of the clusters") from None
+    names = {} if posterior.names is None else {"id": list(map(str, posterior.names.tolist()))}
+    return polars.DataFrame(
+        {**names, "label": labels, "probability": posterior.membership_probability(labels)}
+    )
+
+
+def query(posterior: Posterior, sql: str, table: Any, level: float) -> IntervalTable:
+    """Run a SELECT on every draw; `table` has a row for each item."""
+    from scdp.posterior.query import DrawTable, free_names, load_columns, query_draws
+
+    columns: dict[str, NDArray[Any]] = {"record": np.arange(posterior.n_items)}
+    given = {} if table is None else records_from(table).columns
+    if any(len(cells) != posterior.n_items for cells in given.values()):
+        raise InputError(
+            f"the table has not a row for each of the {posterior.n_items} items; give one an item"
+        )
+    shown = {free: given[name] for free, name in free_names(list(given)).items()}
+    if posterior.names is not None and "id" not in map(str.casefold, shown):
+        columns["id"] = posterior.names.astype(str).astype(object)
+    columns |= shown
+    draws = [name_by_first(row) for _, some in posterior.stored.label_chunks() for row in some]
+    return query_draws(DrawTable(load_columns(columns), list(columns), draws), sql, level)
 
 
 def to_html(posterior: Posterior, labels: SmallIntegers) -> str:

@@ -28,6 +28,7 @@ from scdp.posterior.summaries import (
 
 if TYPE_CHECKING:
     from scdp.posterior.diagnostics import Diagnostic
+    from scdp.posterior.tables import IntervalTable
 
 # The matrix of more items than this, with its counts, would take more than 2 GB.
 MATRIX_ITEMS = 10_000
@@ -283,6 +284,36 @@ class Posterior:
         _check_level(level)
         return estimate_metrics(self.stored, self._labels_or_answer(labels), level)
 
+    def query(self, sql: str, table: Any = None, level: float = 0.9) -> IntervalTable:
+        """Ask a question in SQL of every draw.
+
+        Parameters
+        ----------
+        sql : str
+            One SELECT over the table `records`, which has a row for each item: the columns of `table`, `record` (its
+            number), `id` where items have names, and `entity`, which tells entities apart within a draw.
+        table : Records or table, optional
+            A row for each item, in their order.
+        level : float
+            The probability that each interval holds.
+
+        Returns
+        -------
+        IntervalTable
+            Every number with its mean over the draws and its interval.
+
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 0, 1], [0, 1, 2]]])
+        >>> post.query("SELECT city, count(distinct entity) AS n FROM records GROUP BY city ORDER BY city",
+        ...            {"city": ["Bonn", "Bonn", "Ulm"]}).rows()[0]
+        {'city': 'Bonn', 'n': 1.3333333333333333, 'n_low': 1.0, 'n_high': 2.0}
+        """
+        from scdp.posterior.io import query
+
+        _check_level(level)
+        return query(self, sql, table, level)
+
     def expected_loss(self, labels: ArrayLike, loss: Loss = "vi") -> float:
         """The mean distance of a partition to the draws.
 
@@ -473,6 +504,23 @@ class Posterior:
         from scdp.posterior.io import to_pandas
 
         return to_pandas(self, self._labels_or_answer(labels))
+
+    def to_polars(self, labels: ArrayLike | None = None) -> Any:
+        """A table of the clusters.
+
+        Parameters
+        ----------
+        labels : array of int, optional
+            As for `to_pandas`.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row for each item: "id" where items have names, "label" and "probability".
+        """
+        from scdp.posterior.io import to_polars
+
+        return to_polars(self, self._labels_or_answer(labels))
 
     def plot_n_clusters(self, labels: ArrayLike | None = None, level: float = 0.9, ax: Any = None) -> Any:
         """Draw a histogram of the number of clusters (needs the extra "plots").

@@ -1,9 +1,11 @@
-"""Columns of NumPy arrays as Parquet files, and back; and entities named by their first records."""
+"""Tables: columns as Parquet files and back, entities named by their first records, numbers with intervals."""
 
 from __future__ import annotations
 
 import glob
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Integers
-from scdp.errors import InputError
+from scdp.errors import InputError, MissingExtraError
 
 
 def name_by_first(labels: NDArray[Any]) -> NDArray[np.int32]:
@@ -77,6 +79,15 @@ def read_parquet(path: Path, names: Sequence[str] | None, where: str = "true") -
     return {name: _fill(values, path) for name, values in found.items()}
 
 
+def parquet_names(path: Path) -> list[str]:
+    """The names of the columns of a file."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        found = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [glob.escape(str(path))])
+        return [str(row[0]) for row in found.fetchall()]
+
+
 def _fill(values: NDArray[Any], path: Path) -> NDArray[Any]:
     """Gaps among numbers are NaN; elsewhere there are none."""
     plain: NDArray[Any] = np.ma.getdata(values)
@@ -86,3 +97,98 @@ def _fill(values: NDArray[Any], path: Path) -> NDArray[Any]:
     if plain.dtype.kind != "f":
         raise InputError(f"{path}: has gaps; make it again")
     return np.where(gaps, np.nan, plain)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalTable:
+    """A table some of whose columns are numbers with an interval.
+
+    Parameters
+    ----------
+    columns : dict of lists
+        The columns by name. The interval of a number `n` is in the columns `n_low` and `n_high`.
+    numbers : tuple of str
+        The columns that have an interval.
+    level : float
+        The probability that each interval holds.
+
+    Example
+    -------
+    >>> table = IntervalTable({"city": ["Ulm"], "n": [3.5], "n_low": [3.0], "n_high": [4.0]}, ("n",), 0.9)
+    >>> print(table)
+    city  n    90 % interval
+    Ulm   3.5  3 to 4
+    """
+
+    columns: dict[str, list[Any]]
+    numbers: tuple[str, ...]
+    level: float
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
+
+    def to_pandas(self) -> Any:
+        """The table as pandas has it."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas", "A data frame") from None
+        return pandas.DataFrame(self.columns)
+
+    def to_polars(self) -> Any:
+        """The table as polars has it."""
+        try:
+            import polars
+        except ImportError:
+            raise MissingExtraError("polars", "polars", "A data frame") from None
+        return polars.DataFrame(self.columns)
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        """Titles and cells: a number and its interval are two columns."""
+        ends = {f"{name}{end}" for name in self.numbers for end in ("_low", "_high")}
+        titles: list[str] = []
+        columns: list[list[str]] = []
+        for name, values in self.columns.items():
+            if name in ends:
+                continue
+            titles.append(name)
+            columns.append([_say(value) for value in values])
+            if name in self.numbers:
+                low, high = self.columns[f"{name}_low"], self.columns[f"{name}_high"]
+                titles.append(f"{100 * self.level:g} % interval")
+                columns.append([f"{_say(a)} to {_say(b)}" for a, b in zip(low, high, strict=True)])
+        return titles, [list(row) for row in zip(*columns, strict=True)]
+
+    def __str__(self) -> str:
+        titles, rows = self._shown()
+        wide = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) for row in (titles, *rows)
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        titles, rows = self._shown()
+        head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _say(value: Any) -> str:
+    if value is None:
+        return "-"
+    if not isinstance(value, float):
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+    if np.isnan(value):
+        return "-"
+    return (
+        f"{value:,.0f}"
+        if value == round(value) and abs(value) < 1e15
+        else f"{value:,.4g}"
+        if abs(value) < 1e4
+        else f"{value:,.1f}"
+    )

@@ -13,9 +13,10 @@ In a draw, an entity is named by the number of its first record.
 
 from __future__ import annotations
 
+import glob
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +40,16 @@ from scdp.io.memory import Need, require
 from scdp.io.targets import check_target
 from scdp.io.untrusted import open_ordinary, parse_json, read_bytes
 from scdp.posterior import Posterior
-from scdp.posterior.tables import name_by_first, number_first, read_parquet, write_parquet
+from scdp.posterior.query import DrawTable, free_names, query_draws
+from scdp.posterior.tables import (
+    IntervalTable,
+    name_by_first,
+    number_first,
+    parquet_names,
+    quote_name,
+    read_parquet,
+    write_parquet,
+)
 from scdp.table.readers import read_records
 from scdp.table.records import Records
 
@@ -284,17 +294,21 @@ class StoredResult:
 
     def read_draws(self, numbers: Integers) -> NDArray[np.int32]:
         """Some draws (draw, record): the number of the first record of each record's entity."""
-        out = np.empty((len(numbers), self.n_records), np.int32)
+        return np.stack(self.list_draws(numbers))
+
+    def list_draws(self, numbers: Integers) -> list[NDArray[np.int32]]:
+        """As `read_draws`, a list of draws."""
+        found: dict[int, NDArray[np.int32]] = {}
         for block in np.unique(numbers // BLOCK).tolist():
-            places = np.flatnonzero(numbers // BLOCK == block)
-            names = [f"draw_{k}" for k in (numbers[places] % BLOCK).tolist()]
+            inside = np.unique(numbers[numbers // BLOCK == block]).tolist()
+            names = [f"draw_{number % BLOCK}" for number in inside]
             columns = read_parquet(self.file(DRAWS), names, f"block = {int(block)}")
-            for place, name in zip(places.tolist(), names, strict=True):
-                self._check_rows(DRAWS, columns[name])
-                out[place] = columns[name]
-        if out.size and (out.min() < 0 or out.max() >= self.n_records):
-            raise InputError(f"{self.folder / DRAWS}: names records that are not there; {AGAIN}")
-        return out
+            found |= {number: columns[name] for number, name in zip(inside, names, strict=True)}
+        for row in found.values():
+            self._check_rows(DRAWS, row)
+            if row.min() < 0 or row.max() >= self.n_records:
+                raise InputError(f"{self.folder / DRAWS}: names records that are not there; {AGAIN}")
+        return [found[number] for number in numbers.tolist()]
 
     def _read_traces(self) -> dict[str, Floats]:
         if TRACES not in self.about["files"]:
@@ -333,6 +347,38 @@ class StoredResult:
             uncertain=uncertain_pairs(self.posterior, labels),
             independent_draws=bool(self.about["independent_draws"]),
         )
+
+    def query(self, sql: str, level: float = 0.9) -> IntervalTable:
+        """Ask a question in SQL of every draw.
+
+        Parameters
+        ----------
+        sql : str
+            One SELECT over the table `records`: the records' columns, `record` (its number), `cluster` and
+            `probability` of the answer, and `entity`, which tells entities apart within a draw. A column of one of
+            these names is called by it and "_given".
+        level : float
+            The probability that each interval holds.
+
+        Returns
+        -------
+        IntervalTable
+            Every number with its mean over the draws and its interval.
+        """
+        given = free_names(parquet_names(self.file(RECORDS)))
+        sources = {free: f"r.{quote_name(name)}" for free, name in given.items()}
+        sources |= {"record": "row_number() OVER () - 1"} | {k: f"c.{k}" for k in ("cluster", "probability")}
+        places = [glob.escape(str(self.file(name))) for name in (RECORDS, CLUSTERS)]
+
+        def load(connection: Any, names: Sequence[str]) -> None:
+            chosen = ", ".join(f"{sources[name]} AS {quote_name(name)}" for name in names)
+            connection.execute(
+                f"CREATE TABLE given AS SELECT {chosen} FROM read_parquet(?) AS r POSITIONAL JOIN read_parquet(?) AS c",
+                places,
+            )
+
+        table = DrawTable(load, list(sources), self.list_draws(np.arange(self.n_draws)))
+        return query_draws(table, sql, level)
 
     def file(self, name: str) -> Path:
         """A file of the folder."""
