@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp.compare.content.names import MOST_WORDS, initials_of
 from scdp.compare.content.nicknames import nickname_groups
-from scdp.compare.packed import numbered_letters
 from scdp.compare.scorers import thread_count
 from scdp.compare.strings import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
 
@@ -45,6 +44,22 @@ class Rules(NamedTuple):
 PERSON = Rules(initial=0.1, nickname=0.05, extra=0.2)
 COMPANY = Rules(initial=1.0, nickname=1.0, extra=0.5)
 ADDRESS = Rules(initial=1.0, nickname=1.0, extra=0.3)
+
+
+def numbered_letters(texts: Sequence[Sequence[str]]) -> tuple[NDArray[Any], int]:
+    """All texts one after another, their letters numbered from 0 in the smallest type that holds these."""
+    parts = [_points(each) for each in texts]
+    used = np.zeros(0x110000, dtype=bool)
+    for part in parts:
+        used[part] = True
+    n_letters = int(used.sum())
+    number = np.zeros(len(used), dtype=np.min_scalar_type(max(n_letters - 1, 0)))
+    number[used] = np.arange(n_letters)
+    return np.concatenate([number[:0], *(number[part] for part in parts)]), n_letters
+
+
+def _points(texts: Sequence[str]) -> NDArray[np.uint32]:
+    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 class Letters(NamedTuple):

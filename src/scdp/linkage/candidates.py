@@ -90,13 +90,7 @@ def settle(blocked: Blocked, comparer: Comparer, sample: tuple[Integers, Integer
     ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
     if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
         return Settled(ensemble, None)
-    columns = comparer.columns
-    most = np.zeros(len(columns.fields))
-    for number, place in enumerate(columns.layout.rarity):
-        if place >= 0:
-            nats = comparer.nats[place - len(columns.fields)]
-            most[number] = float(nats.max(initial=0.0))
-    return Settled(ensemble, Prefilter.of(ensemble.table, most))
+    return Settled(ensemble, Prefilter.of(ensemble.table, features))
 
 
 def compare_candidates(blocked: Blocked, workers: int = -1, progress: Progress | None = None) -> Candidates:
@@ -107,7 +101,7 @@ def compare_candidates(blocked: Blocked, workers: int = -1, progress: Progress |
     comparer = Comparer.of(blocked.records, blocked.fields)
     rows = np.argsort(search.homes, kind="stable").astype(np.int32)
     settled = settle(blocked, comparer, sample_candidates(search, rows, n))
-    run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer.prepared)
+    run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer)
 
     def compare(some: NDArray[np.int32]) -> LinkedPairs:
         left, right = search.pairs(some)

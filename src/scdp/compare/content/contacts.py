@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._compile import kernel
 from scdp._typing import Features, Integers
 from scdp.compare.content.names import to_latin
 from scdp.compare.scorers import PairScorer, RapidFuzzScorer
@@ -48,44 +48,53 @@ def phone_tokens(digits: str) -> tuple[str, ...]:
     return (digits[-LAST_DIGITS:],)
 
 
+@kernel
+def fill_phones(
+    numbers: Integers, lengths: Integers, areas: Integers, left: Integers, right: Integers, out: Features
+) -> None:
+    """out[p] = the level of two phone numbers."""
+    for p in range(len(left)):
+        a, b = numbers[left[p]], numbers[right[p]]
+        shorter = min(lengths[left[p]], lengths[right[p]])
+        if a == b:
+            out[p] = 0.0
+            continue
+        n_equal = 0
+        while n_equal < shorter and a % 10 == b % 10:
+            a, b = a // 10, b // 10
+            n_equal += 1
+        if shorter >= LOCAL_DIGITS and n_equal >= LOCAL_DIGITS:
+            out[p] = 0.0 if n_equal == shorter else SAME_END
+            continue
+        count, turned = 0, False
+        before, other_before, differed = 0, 0, False
+        for _ in range(n_equal, min(shorter, LAST_DIGITS + 1)):
+            digit, other = a % 10, b % 10
+            differs = digit != other
+            turned |= differs and differed and digit == other_before and other == before
+            count += differs
+            before, other_before, differed = digit, other, differs
+            a, b = a // 10, b // 10
+        if count == 1 or (count == 2 and turned):
+            out[p] = ONE_DIGIT
+        else:
+            out[p] = SAME_AREA if areas[left[p]] == areas[right[p]] else APART
+
+
 class PhoneScorer(PairScorer):
     """0 where the shorter number ends the longer; then the same end, one digit, the same area; else 1."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        self._numbers = np.array([int(digits) for digits in vocabulary], dtype=np.int64)
-        self._lengths = np.array([len(digits) for digits in vocabulary], dtype=np.int64)
-        # Right-aligned digits of what is compared one by one; -1 where the number is shorter.
+        self._numbers = np.fromiter(map(int, vocabulary), np.int64, len(vocabulary))
+        self._lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))
         width = LAST_DIGITS + 1
-        self._digits = np.full((len(vocabulary), width), -1, dtype=np.int8)
-        for place in range(width):
-            has = self._lengths > place
-            self._digits[has, width - 1 - place] = self._numbers[has] // 10**place % 10
         first = np.maximum(np.minimum(self._lengths, width) - AREA_DIGITS, 0)
         self._areas = self._numbers % 10**width // 10**first
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        a, b = self._numbers[left], self._numbers[right]
-        shorter = np.minimum(self._lengths[left], self._lengths[right])
-        enough = shorter >= LOCAL_DIGITS
-        end = 10 ** np.minimum(shorter, MOST_DIGITS)
-        local = 10**LOCAL_DIGITS
-        levels: list[tuple[NDArray[Any], float]] = [
-            ((a == b) | (enough & (a % end == b % end)), 0.0),
-            (enough & (a % local == b % local), SAME_END),
-            (self._one_digit(left, right), ONE_DIGIT),
-            (self._areas[left] == self._areas[right], SAME_AREA),
-        ]
-        return np.select([holds for holds, _ in levels], [value for _, value in levels], APART).astype(
-            np.float32
-        )
-
-    def _one_digit(self, left: Integers, right: Integers) -> NDArray[np.bool_]:
-        """Whether one of the last digits differs, or two neighbours are the other way round."""
-        a, b = self._digits[left], self._digits[right]
-        differs = (a != b) & (a >= 0) & (b >= 0)
-        count = differs.sum(axis=1)
-        turned = (a[:, :-1] == b[:, 1:]) & (a[:, 1:] == b[:, :-1]) & differs[:, :-1] & differs[:, 1:]
-        return (count == 1) | ((count == 2) & turned.any(axis=1))
+        out = np.empty(len(left), dtype=np.float32)
+        fill_phones(self._numbers, self._lengths, self._areas, left, right, out)
+        return out
 
 
 def parse_email(text: str) -> tuple[str, str] | None:

@@ -83,7 +83,7 @@ def _columns_of(fields: Sequence[Comparison]) -> tuple[str, ...]:
 def _compare(job: Job, source: str, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         rows, comparer, left, right = prepare_batch(job, source, batch)
-        run = None if job.prefilter is None else PrefilterRun.of(job.prefilter, comparer.prepared)
+        run = None if job.prefilter is None else PrefilterRun.of(job.prefilter, comparer)
         found = link_pairs(job.ensemble, comparer, run, left.astype(np.int32), right.astype(np.int32))
         features = np.column_stack([found.features, found.log_odds.astype(np.float32)])
         yield batch_of(left=rows[found.left], right=rows[found.right], features=_listed(features))
