@@ -178,7 +178,11 @@ def test_groups_make_the_resolver_need_less():
 
 def test_too_many_records_are_clustered_by_candidates_which_are_few():
     rows = needs.Extent(needs.Compared, 3, np.full(50_000, -1), None)
-    assert len(needs.sampling_needs(rows, np.arange(50_000), 120, None)) == 1
+    draws, candidates = needs.sampling_needs(rows, np.arange(50_000), 120, None)
+    # All pairs would take 200 GB.
+    assert candidates.n_bytes < 10**8
+    assert "candidate pairs of 50,000 records" in candidates.what
+    assert draws.n_bytes == 120 * 50_000 * 12
 
 
 def estimated_and_taken(monkeypatch, fit):

@@ -13,6 +13,7 @@ from scdp._parallel import Progress
 from scdp._typing import Floats, Integers
 from scdp.chains.distances.items import Layout, lay_out_distances
 from scdp.chains.vectors.items import lay_out_vectors
+from scdp.compare.budget import bound_cells
 from scdp.compare.distances import Distances, compute_distances, squared_to_origin
 from scdp.compare.distances.storage import safe_unit
 from scdp.errors import InputError
@@ -20,6 +21,8 @@ from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 UNKNOWN = -1
+# Models that can do with candidates compare all pairs up to so many, and so many of each record beyond.
+MOST_FORESEEN, CANDIDATES_OF_ONE = 3_000_000, 50
 
 
 def n_pairs(n: int, documents: NDArray[Any] | None) -> int:
@@ -136,6 +139,7 @@ class Compared:
         blocked: bool = False,
     ) -> Self:
         """With `blocked` the model compares records by itself, and nothing is compared here."""
+        records = bound_cells(records, spec.fields, foreseen_pairs(len(records), documents, blocked))
         fitted = spec.fit(records)
         if blocked:
             columns, units = compared_columns(records, fitted), np.ones(len(fitted.fields))
@@ -162,6 +166,8 @@ class Compared:
         columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
         # Rows of fit have been compared before: what cannot be is a new one, and is named by its own number.
         together = Records(columns, new.source, np.concatenate([self.records.numbers, new.numbers]))
+        pairs = foreseen_pairs(len(together), documents, self.blocked)
+        together = bound_cells(together, self.spec.fields, pairs)
         if self.blocked:
             return Compared(together, self.spec, self.scales, documents, blocked=True)
         distances = compute_distances(together, self.spec, documents, progress=progress)
@@ -193,6 +199,12 @@ class Compared:
         to_origin = squared_to_origin(self.distances).squared[[i, j]]
         one, two = self.cells(i), self.cells(j)
         return Pair(one, two, scaled * self.scales, np.vstack([scaled**2, to_origin]))
+
+
+def foreseen_pairs(n: int, documents: NDArray[Any] | None, blocked: bool) -> int:
+    """About how many pairs of records will be compared."""
+    every = n_pairs(n, documents)
+    return min(every, MOST_FORESEEN + CANDIDATES_OF_ONE * n) if blocked and documents is None else every
 
 
 def compared_columns(records: Records, spec: Spec) -> Records:

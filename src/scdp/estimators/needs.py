@@ -29,6 +29,8 @@ Documents = NDArray[Any] | None
 
 N_TRACES = 10
 MOST_SEARCHED = 1000
+# Candidates of a record that a blocking proposes and the prefilter keeps, with their features.
+KEPT_OF_ONE = 8
 FEWER_DRAWS = "take fewer chains or sweeps (--chains, --sweeps)"
 FEWER_RESOLVER_DRAWS = "take fewer draws (n_draws), or cluster the rows in parts"
 FEWER_PAIRS = (
@@ -112,7 +114,8 @@ def sampling_needs(rows: Extent, sampled: Integers, n_draws: int, n_jobs: int | 
     documents = None if rows.documents is None else rows.documents[sampled]
     pairs, width = n_pairs(len(sampled), documents), n_columns(rows)
     if rows.kind is Compared and documents is None and pairs > MOST_PAIRS:
-        return [draws]
+        candidates = len(sampled) * KEPT_OF_ONE * (4 * width + 40)
+        return [draws, Need(f"candidate pairs of {len(sampled):,} records", candidates, FEWER_RESOLVER_PAIRS)]
     # Two numbers and the features of each pair, its neighbours' lists, and its scores in every thread.
     n_bytes = pairs * (4 * width + 56 + 9 * width + count_workers(n_jobs) * 16)
     if rows.kind is Points:
