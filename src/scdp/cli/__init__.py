@@ -15,6 +15,8 @@ COMMANDS = {
     "cluster": ("scdp.cli.cluster_command", "Group new records by a fitted model."),
     "explain": ("scdp.cli.explain_command", "Say why two records are or are not together."),
     "query": ("scdp.cli.query_command", "Ask a question in SQL of a kept result, with intervals."),
+    "label": ("scdp.cli.label_command", "Answer questions about records that have no labels."),
+    "review": ("scdp.cli.review_command", "Look through a result and decide what is in doubt."),
     "evaluate": ("scdp.cli.evaluate_command", "Compare predicted clusters with gold clusters."),
     "reproduce": ("scdp.cli.reproduce_command", "Run the paper's experiments and make its tables."),
     "datasets": ("scdp.cli.datasets_command", "List, find or fetch the data sets."),

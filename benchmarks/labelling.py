@@ -1,0 +1,288 @@
+"""How F grows with the number of answers of a simulated person, by what is asked.
+
+python -m benchmarks.labelling [--sets restaurant,crm] [--ways ours,half,dedupe] [--errors 0,0.03] [--seeds 5]
+    [--answers 60] [--out FILE]
+
+`ours` asks what is expected to gain most, one question in four at random, in groups of up to eight records; `half` asks
+about the pair whose probability is nearest to one half, with the same model; `dedupe` is the loop of dedupe 3
+(`uncertain_pairs`, its own model and blocking). A person answers from the true clusters, or errs in a share of the
+questions. Every tenth answer F is measured on all records; for `ours` the estimated F with its interval and the
+predicted gain of the next twenty answers are kept beside what came true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scdp.estimators.checks import propose_spec
+from scdp.metrics import f_score
+from scdp.review.learner import Learner
+from scdp.review.log import decisions_of
+from scdp.review.quality import Answered, answered, estimate
+from scdp.review.questions import Ask, Chooser, Question, choose, choose_nearest_half
+from scdp.table.decisions import Constraints, Decision
+from scdp.table.records import Records, read_records
+
+DATA = Path(os.environ.get("SCDP_DATA", "data"))
+EVERY = 10
+AHEAD = 20
+
+
+class Task(NamedTuple):
+    """A table, its true clusters, and the columns that may be compared."""
+
+    file: str
+    truth: str
+    left_out: tuple[str, ...] = ()
+    most: int | None = None
+
+
+TASKS = {
+    "febrl3": Task("febrl3/records.csv", "cluster_id", ("record_id", "source")),
+    "restaurant": Task("restaurant/records.csv", "cluster_id", ("record_id",)),
+    "historical": Task("historical-50k/historical_5k.csv", "cluster", ("unique_id",)),
+    "crm": Task(
+        "crm/records.csv",
+        "cluster_id",
+        ("record_id", "labelled_60_duplicates_first", "labelled_60_at_random", "labelled_600_at_random"),
+    ),
+    "abt-buy": Task("abt-buy/records.csv", "cluster_id", ("record_id", "part", "source")),
+}
+
+
+class Point(NamedTuple):
+    """F after so many answers; estimates are NaN where there are none."""
+
+    answers: int
+    f: float
+    estimated: float
+    low: float
+    high: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    seconds: float
+
+
+def read_task(name: str) -> tuple[Records, np.ndarray[Any, Any]]:
+    """The records without what is not compared, and the true clusters."""
+    task = TASKS[name]
+    table = read_records(DATA / task.file)
+    truth = np.unique(table[task.truth].astype(str), return_inverse=True)[1]
+    out = {task.truth, *task.left_out}
+    kept = {column: table[column] for column in table.names if column not in out}
+    return Records(kept, table.source), truth
+
+
+def answer_question(
+    rows: tuple[int, ...], truth: np.ndarray[Any, Any], error: float, rng: np.random.Generator
+) -> list[int]:
+    """The block of each record; in error, one record is put where it does not belong."""
+    blocks = np.unique(truth[list(rows)], return_inverse=True)[1].tolist()
+    if rng.random() < error:
+        place = int(rng.integers(len(rows)))
+        others = sorted({*range(len(rows) + 1)} - {blocks[place]})
+        kept = [b for b in others if b in blocks] or others
+        alone = blocks.count(blocks[place]) == 1
+        blocks[place] = int(rng.choice(kept)) if alone else max(blocks) + 1
+    return [int(block) for block in blocks]
+
+
+def label(
+    name: str, chooser: Chooser, error: float, seed: int, n_answers: int, every: int = 1
+) -> list[Point]:
+    """F after each tenth answer of a simulated person; the model learns after each `every` answers."""
+    records, truth = read_task(name)
+    rng = np.random.default_rng([seed, 5])
+    learner = Learner(records, propose_spec(records), seed)
+    ids = [str(row) for row in range(len(records))]
+    decisions: list[Decision] = []
+    random_answers: list[Answered] = []
+    constraints = Constraints.of([], ids)
+    beliefs = learner.draw(constraints)
+    points: list[Point] = []
+    spent = 0.0
+    for number in range(n_answers + 1):
+        ask = Ask(beliefs, frozenset(), tuple(learner.others(beliefs)))
+        if number % EVERY == 0:
+            points.append(measure(ask, truth, random_answers, number, spent))
+        if number == n_answers:
+            break
+        question = chooser(ask, number, rng, ())
+        if question is None:
+            points += [
+                points[-1]._replace(answers=n)
+                for n in range(number + EVERY - number % EVERY, n_answers + 1, EVERY)
+            ]
+            break
+        decisions, constraints, blocks = _tell(question, truth, error, rng, decisions, ids)
+        if question.is_random and blocks is not None:
+            random_answers.append(answered(question, blocks, number))
+        begin = time.perf_counter()
+        if number % every == 0:
+            learner.learn(constraints)
+            beliefs = learner.draw(constraints, beliefs)
+        else:
+            beliefs.condition(constraints, question.rows)
+        spent += time.perf_counter() - begin
+    return points
+
+
+def _tell(
+    question: Question,
+    truth: np.ndarray[Any, Any],
+    error: float,
+    rng: np.random.Generator,
+    decisions: list[Decision],
+    ids: list[str],
+) -> tuple[list[Decision], Constraints, list[int] | None]:
+    """All decisions with the answer; one that contradicts earlier ones is not taken, as on the page."""
+    from scdp.errors import InputError
+
+    blocks = answer_question(question.rows, truth, error, rng)
+    named = [ids[row] for row in question.rows]
+    more = [*decisions, *decisions_of(named, blocks, None)]
+    try:
+        return more, Constraints.of(more, ids), blocks
+    except InputError:
+        more = [*decisions, *decisions_of(named, None, None)]
+        return more, Constraints.of(more, ids), None
+
+
+def measure(
+    ask: Ask, truth: np.ndarray[Any, Any], random_answers: list[Answered], number: int, spent: float
+) -> Point:
+    """True and estimated F."""
+    quality = estimate(ask, random_answers, number)
+    true = float(f_score(truth, ask.beliefs.answer))
+    return Point(number, true, *quality.f, *quality.gain, spent / max(number, 1))
+
+
+def label_with_dedupe(name: str, error: float, seed: int, n_answers: int) -> list[Point]:
+    """The same with dedupe's own loop: its uncertain pairs, answered as same or different."""
+    import random
+
+    import dedupe
+    from dedupe import variables
+
+    records, truth = read_task(name)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    rng = np.random.default_rng([seed, 5])
+    data = {row: dict(cells) for row, cells in enumerate(records.rows())}
+    fields = [variables.String(column, has_missing=True) for column in records.names]
+    tool = dedupe.Dedupe(fields, num_cores=1)
+    tool.prepare_training(data, sample_size=1500)
+    nan = float("nan")
+    points: list[Point] = []
+    for number in range(1, n_answers + 1):
+        (pair,) = tool.uncertain_pairs()
+        rows = tuple(_row_of(data, record) for record in pair)
+        blocks = answer_question(rows, truth, error, rng)
+        kind = "match" if blocks[0] == blocks[1] else "distinct"
+        tool.mark_pairs({"match": [], "distinct": [], kind: [pair]})
+        if number % EVERY == 0:
+            points.append(Point(number, _dedupe_f(tool, data, truth), nan, nan, nan, nan, nan, nan, nan))
+    return points
+
+
+def _row_of(data: dict[int, Any], record: Any) -> int:
+    return next(row for row, cells in data.items() if cells is record or cells == dict(record))
+
+
+def _dedupe_f(tool: Any, data: dict[int, Any], truth: np.ndarray[Any, Any]) -> float:
+    import contextlib
+    import copy
+
+    found = np.arange(len(truth)) + len(truth)
+    # Training ends the active learner, and the loop goes on.
+    active = copy.deepcopy(tool.active_learner)
+    try:
+        tool.train(recall=1.0)
+        for number, (rows, _) in enumerate(tool.partition(data, threshold=0.5)):
+            found[list(rows)] = number
+    except Exception:  # with too few answers of either kind it cannot train
+        pass
+    with contextlib.suppress(AttributeError):
+        tool.active_learner = active
+    return float(f_score(truth, found))
+
+
+WAYS: dict[str, Callable[[str, float, int, int], list[Point]]] = {
+    "ours": lambda name, error, seed, n: label(name, choose, error, seed, n),
+    "half": lambda name, error, seed, n: label(name, choose_nearest_half, error, seed, n),
+    "dedupe": label_with_dedupe,
+}
+
+
+def main() -> None:
+    """Print a line for each run, and a summary."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", default=",".join(TASKS))
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--errors", default="0,0.03")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--answers", type=int, default=60)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    runs = []
+    for name in given.sets.split(","):
+        for error in map(float, given.errors.split(",")):
+            for way in given.ways.split(","):
+                for seed in range(given.seeds):
+                    points = WAYS[way](name, error, seed, given.answers)
+                    runs.append(
+                        {
+                            "set": name,
+                            "way": way,
+                            "error": error,
+                            "seed": seed,
+                            "points": [p._asdict() for p in points],
+                        }
+                    )
+                    print(
+                        name,
+                        way,
+                        f"error {error:g} seed {seed}",
+                        *(f"{p.answers}:{p.f:.3f}" for p in points),
+                        flush=True,
+                    )
+                    if given.out:
+                        given.out.write_text(json.dumps(runs))
+    print_summary(runs)
+
+
+def print_summary(runs: list[dict[str, Any]]) -> None:
+    """How often estimates and predicted gains hold."""
+    inside = total = covered = gains = 0
+    for run in runs:
+        if run["way"] != "ours":
+            continue
+        by_number = {point["answers"]: point for point in run["points"]}
+        for number, point in by_number.items():
+            inside += point["low"] - 1e-9 <= point["f"] <= point["high"] + 1e-9
+            total += 1
+            later = by_number.get(number + AHEAD)
+            if later is not None:
+                realised = later["f"] - point["f"]
+                covered += point["gain_low"] - 1e-9 <= realised <= point["gain_high"] + 1e-9
+                gains += 1
+    if total:
+        print(
+            f"F within its interval: {inside} of {total}; "
+            f"gain of the next {AHEAD} within its interval: {covered} of {gains}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""`scdp label`: records without labels enter; a person is asked, and every answer is a line of a file of decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scdp.cli.fit_command import say
+from scdp.cli.terminal import tell
+from scdp.errors import InputError
+
+if TYPE_CHECKING:
+    from scdp.review.session import Session
+    from scdp.review.view import TableView
+    from scdp.table.records import Records
+    from scdp.table.spec import Spec
+
+LOOPBACK = "127.0.0.1"
+EXAMPLES = """\b
+Examples:
+  scdp label records.csv --out decisions.jsonl
+  scdp label records.csv --out decisions.jsonl --terminal
+  scdp cluster records.csv --decisions decisions.jsonl --out clusters.csv
+"""
+_PATH = click.Path(path_type=Path)
+
+
+def page_options(command: Any) -> Any:
+    """Where the page is, and who answers: the same for `label` and `review`."""
+    options = [
+        click.option(
+            "--who", metavar="NAME", help="Written beside each decision.  [default: your login name]"
+        ),
+        click.option("--terminal", is_flag=True, help="Ask in the terminal; no browser is needed."),
+        click.option(
+            "--host", default=LOOPBACK, show_default=True, metavar="ADDRESS", help="Where to listen."
+        ),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="[default: a free one]"
+        ),
+        click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser."),
+        click.option("--quiet", is_flag=True, help="Print nothing but the address."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("records", type=_PATH)
+@click.option("--out", required=True, type=_PATH, metavar="FILE", help="Decisions, as JSON lines; added to.")
+@click.option("--spec", "spec_file", type=_PATH, metavar="FILE", help="How to compare records.")
+@click.option("--id", "id_column", metavar="COLUMN", help="Ids.  [default: the column that sounds like ids]")
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
+@page_options
+def label(
+    records: Path,
+    out: Path,
+    spec_file: Path | None,
+    id_column: str | None,
+    seed: int,
+    who: str | None,
+    terminal: bool,
+    host: str,
+    port: int,
+    opens: bool,
+    quiet: bool,
+) -> None:
+    """Answer questions about RECORDS, and see how good their clusters are and when to stop.
+
+    No labels are needed to begin. What is asked is what is expected to improve the result most; one question in four
+    is drawn at random, so that the estimate of quality stays honest. Every answer is on the disk before the next
+    question is shown, and the same command goes on from there.
+    """
+    from scdp.io.targets import Given, check_files, check_target
+    from scdp.review.learner import Learner
+    from scdp.review.log import DecisionLog
+    from scdp.review.session import Session
+    from scdp.table.records import read_records
+
+    check_decisions(out)
+    check_target(out)
+    inputs = [Given("RECORDS", records), *([Given("--spec", spec_file)] if spec_file else [])]
+    check_files(inputs, [Given("--out", out)], force=True)
+    table = read_records(records)
+    spec = spec_without_labels(table, spec_file, id_column)
+    ids = ids_of(table, spec.id)
+    log = DecisionLog(out, ids)
+    say(f"comparing {len(table):,} records", quiet)
+    learner = Learner(table, spec, seed)
+    session = Session(log, learner, seed)
+    view = learner.view(table, ids)
+    ask_people(session, view, f"Labels for {records.name}", False, who, terminal, host, port, opens, quiet)
+    say(f"{out}: {len(log.decisions)} decisions", quiet)
+
+
+def check_decisions(path: Path) -> None:
+    """Refuse a file that answers cannot be added to."""
+    if path.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise InputError(f"{path}: decisions are kept as JSON lines; name the file .jsonl")
+
+
+def spec_without_labels(records: Records, spec_file: Path | None, id_column: str | None) -> Spec:
+    """How to compare records whose clusters nobody knows; a column that looks like clusters is not compared."""
+    from scdp.table.propose import proposed_comparisons
+    from scdp.table.roles import find_entity_column, find_id_column
+    from scdp.table.spec import Spec
+
+    base = None if spec_file is None else Spec.from_toml(spec_file)
+    entity = base.entity if base else find_entity_column(records) or "entity"
+    id_column = id_column or (base.id if base else None) or find_id_column(records, (entity,))
+    if id_column is not None:
+        records.require(id_column)
+    fields = base.fields if base else ()
+    if not fields:
+        left = [name for name in records.names if name not in (id_column, entity)]
+        fields = tuple(proposed_comparisons(records, left))
+    if not fields:
+        raise InputError(f"{records.source}: no column is left to compare; name the fields in a spec")
+    return Spec(entity, fields, id_column)
+
+
+def ids_of(records: Records, column: str | None) -> list[str]:
+    """The ids of records; without a column of them, their row numbers."""
+    from scdp.estimators.clustering import ids_of as read_ids
+
+    return [str(one) for one in read_ids(records, column).tolist()]
+
+
+def ask_people(
+    session: Session,
+    view: TableView,
+    title: str,
+    preset: bool,
+    who: str | None,
+    terminal: bool,
+    host: str,
+    port: int,
+    opens: bool,
+    quiet: bool,
+) -> None:
+    """Ask in the terminal, or on a page until Ctrl-C."""
+    import getpass
+    from contextlib import suppress
+
+    if who is None:
+        with suppress(OSError, KeyError):
+            who = getpass.getuser()
+    if terminal:
+        from scdp.review.terminal import ask_in_terminal
+
+        session.start()
+        try:
+            ask_in_terminal(session, view, who, preset, tell, input)
+        finally:
+            session.stop()
+        return
+    _serve(session, view, title, preset, who, host, port, opens, quiet)
+
+
+def _serve(
+    session: Session,
+    view: TableView,
+    title: str,
+    preset: bool,
+    who: str | None,
+    host: str,
+    port: int,
+    opens: bool,
+    quiet: bool,
+) -> None:
+    import secrets
+    import threading
+    import webbrowser
+
+    from scdp.review.server import Site, address_of, listen, names_of, serve
+
+    taken = listen(host, port)
+    hosts = names_of(host, taken.getsockname()[1])
+    site = Site(title, session, view, preset, secrets.token_urlsafe(24), hosts, who)
+    threading.Thread(target=view.prepare, daemon=True).start()
+    address = address_of(site)
+    tell(address)
+    say("the page is at the address above; Ctrl-C ends it, and every answer is kept", quiet)
+    if host not in (LOOPBACK, "::1", "localhost"):
+        say("note: others on the network can reach this page; give the address only to whom you trust", quiet)
+    if opens:
+        threading.Thread(target=lambda: webbrowser.open(address), daemon=True).start()
+    serve(site, taken)

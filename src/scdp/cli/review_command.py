@@ -1,0 +1,66 @@
+"""`scdp review`: a kept result enters; a person decides what is in doubt, and every decision is a line of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from scdp.cli.fit_command import say
+from scdp.cli.label_command import ask_people, check_decisions, page_options
+
+DECISIONS = "decisions.jsonl"
+EXAMPLES = """\b
+Examples:
+  scdp cluster model records.csv --out clusters.csv --draws result
+  scdp review result
+  scdp cluster model records.csv --decisions result/decisions.jsonl --out clusters.csv --force
+"""
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("result", type=_PATH)
+@click.option(
+    "--decisions", type=_PATH, metavar="FILE", help=f"JSON lines, added to.  [default: RESULT/{DECISIONS}]"
+)
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
+@page_options
+def review(
+    result: Path,
+    decisions: Path | None,
+    seed: int,
+    who: str | None,
+    terminal: bool,
+    host: str,
+    port: int,
+    opens: bool,
+    quiet: bool,
+) -> None:
+    """Look through RESULT, the folder that `scdp cluster --draws` kept, and decide what is in doubt.
+
+    What would remove most errors is asked first; clusters can be searched, split and merged. Every decision is on the
+    disk before the next question is shown, takes effect at once in what is shown, and counts in later runs that are
+    given the file.
+    """
+    import threading
+
+    from scdp.io.targets import check_target
+    from scdp.results import read_result
+    from scdp.review.log import DecisionLog
+    from scdp.review.result import ResultSource
+    from scdp.review.session import Session
+
+    stored = read_result(result)
+    kept = decisions or result / DECISIONS
+    check_decisions(kept)
+    check_target(kept)
+    say(f"reading {stored.n_records:,} records", quiet)
+    source = ResultSource(stored)
+    view = source.view()
+    log = DecisionLog(kept, view.ids)
+    session = Session(log, source, seed)
+    beliefs = session.beliefs.snapshot()
+    threading.Thread(target=source.explain, args=(view, beliefs), daemon=True).start()
+    ask_people(session, view, f"Review of {result.name}", True, who, terminal, host, port, opens, quiet)
+    say(f"{kept}: {len(log.decisions)} decisions", quiet)

@@ -1,0 +1,286 @@
+"""One table under review: several people are asked, their answers are kept, and the beliefs follow.
+
+The lock is held only for short steps. Learning and the choice of questions go on in a thread of their own, on a
+snapshot, and what was answered meanwhile is added when they are done.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+
+from scdp._typing import Floats, Integers
+from scdp.errors import InputError
+from scdp.review.beliefs import Beliefs
+from scdp.review.log import Answer, DecisionLog, decisions_of
+from scdp.review.quality import Answered, Quality, answered, estimate
+from scdp.review.questions import ONE_IN_RANDOM, Ask, Question, choose_best, choose_random
+from scdp.table.decisions import Constraints, Decision
+
+# Questions that are ready before anybody asks for them.
+N_READY = 12
+RANDOM = re.compile(r"drawn at random, probability (0\.\d+|1\.0+)")
+NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
+
+
+class Source(Protocol):
+    """Where beliefs come from."""
+
+    def refresh(self, constraints: Constraints, before: Beliefs | None) -> Beliefs:
+        """Beliefs by all that was decided; `before` is a snapshot."""
+        ...
+
+    def others(self, beliefs: Beliefs) -> tuple[Integers, Integers, Floats]:
+        """Pairs that no draw puts together but may be the same, with their probabilities."""
+        ...
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A question that somebody was asked, with a number of its own."""
+
+    number: int
+    question: Question
+
+
+@dataclass
+class Person:
+    """Somebody who answers: the question that is open, and what can be taken back."""
+
+    name: str | None
+    open: Posed | None = None
+    given: list[tuple[Posed, Answer]] = field(default_factory=list)
+    note: str = ""
+
+
+class Session:
+    """Questions, answers and what follows from them, for any number of people at once.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        Keeps the answers.
+    source : Source
+        Gives the beliefs.
+    seed : int
+        Of the questions at random.
+    ask_at_random : bool
+        Whether one question in four is drawn at random.
+    """
+
+    def __init__(self, log: DecisionLog, source: Source, seed: int = 0, ask_at_random: bool = True) -> None:
+        self.log, self._source = log, source
+        self._rng = np.random.default_rng([seed, 1])
+        self._ask_at_random = ask_at_random
+        self._lock = threading.RLock()
+        self.people: dict[str, Person] = {}
+        self.n_answers = count_answers(log.decisions)
+        self._n_posed = 0
+        self._random = random_answers(log.decisions)
+        self.beliefs = source.refresh(log.constraints, None)
+        self._others = source.others(self.beliefs)
+        self._ready: list[Question] = []
+        self.quality: Quality | None = None
+        self.problem = ""
+        self._version, self._done = 1, 0
+        self._news, self._stopped = threading.Condition(self._lock), False
+        self._thread = threading.Thread(target=self._work, name="scdp-review", daemon=True)
+
+    def start(self) -> None:
+        """Begin to learn in the background."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the background work; all answers are on the disk already."""
+        with self._lock:
+            self._stopped = True
+            self._news.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=60)
+
+    def person(self, key: str, name: str | None = None) -> Person:
+        """The person of a browser or terminal, known by a key."""
+        with self._lock:
+            found = self.people.get(key)
+            if found is None:
+                found = self.people[key] = Person(name)
+            return found
+
+    def rename(self, key: str, name: str) -> None:
+        """Give somebody a name, which is written beside the decisions."""
+        name = " ".join(name.split())
+        if not NAME.fullmatch(name):
+            raise InputError("a name has 1 to 80 characters")
+        with self._lock:
+            self.person(key).name = name
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether answers are still to be taken into account in the background."""
+        return self._done < self._version
+
+    def pose(self, key: str) -> Posed | None:
+        """The open question of a person, or the next one; None where nothing is worth asking."""
+        with self._lock:
+            person = self.person(key)
+            if person.open is None:
+                question = self._next()
+                if question is not None:
+                    self._n_posed += 1
+                    person.open = Posed(self._n_posed, question)
+            return person.open
+
+    def _taken(self) -> set[int]:
+        return {row for one in self.people.values() if one.open is not None for row in one.open.question.rows}
+
+    def _next(self) -> Question | None:
+        taken, ask = self._taken(), self._ask()
+        if self._ask_at_random and self._n_posed % ONE_IN_RANDOM == ONE_IN_RANDOM - 1:
+            drawn = choose_random(ask, self._rng, taken)
+            if drawn is not None:
+                return drawn
+        while self._ready:
+            question = self._ready.pop(0)
+            if taken.isdisjoint(question.rows) and not self._is_settled(question.rows):
+                return question
+        self._ready = choose_best(ask, taken, n=N_READY)
+        if self._ready:
+            return self._ready.pop(0)
+        return choose_random(ask, self._rng, taken) if self._ask_at_random else None
+
+    def _ask(self) -> Ask:
+        return Ask(self.beliefs, self.log.refused(), self._others)
+
+    def _is_settled(self, rows: Sequence[int]) -> bool:
+        """Whether decisions have answered a question before it was asked."""
+        draws = self.beliefs.columns(np.array(rows, dtype=np.int64))
+        refused = self.log.refused()
+        pairs = [(min(pair), max(pair)) for pair in combinations(rows, 2)]
+        return bool((draws == draws[:1]).all()) or all(pair in refused for pair in pairs)
+
+    def answer(self, key: str, number: int, blocks: Sequence[int] | None) -> None:
+        """Keep the answer to a person's open question: the block of each record, or None if nobody can tell.
+
+        An answer to a question that is not open any more (sent twice) changes nothing.
+        """
+        with self._lock:
+            person = self.person(key)
+            posed = person.open
+            if posed is None or posed.number != number:
+                return
+            question = posed.question
+            why = None
+            if question.is_random:
+                why = f"drawn at random, probability {question.probability[0]:.4f}"
+            self._keep(key, posed, question.rows, blocks, why)
+            if question.is_random and blocks is not None:
+                self._random.append(answered(question, blocks, self.n_answers))
+
+    def decide(self, key: str, rows: Sequence[int], blocks: Sequence[int]) -> None:
+        """Keep what somebody decided about records without being asked."""
+        with self._lock:
+            posed = Posed(0, Question(tuple(rows), 0.0, False, ()))
+            self._keep(key, posed, rows, blocks, None)
+
+    def _keep(
+        self, key: str, posed: Posed, rows: Sequence[int], blocks: Sequence[int] | None, why: str | None
+    ) -> None:
+        person = self.person(key)
+        ids = [self.log.ids[row] for row in rows]
+        answer = Answer(decisions_of(ids, blocks, person.name, why))
+        self.log.append(answer)
+        person.given.append((posed, answer))
+        person.note = ""
+        if person.open is not None and person.open.number == posed.number:
+            person.open = None
+        self.n_answers += 1
+        if blocks is not None:
+            self.beliefs.condition(self.log.constraints, rows)
+        self._wake()
+
+    def undo(self, key: str) -> bool:
+        """Take back the last answer of a person and ask again; whether there was one."""
+        with self._lock:
+            person = self.person(key)
+            if not person.given:
+                return False
+            posed, answer = person.given.pop()
+            self.log.withdraw(answer)
+            self.n_answers -= 1
+            if posed.question.is_random and self._random:
+                self._random.pop()
+            self.beliefs.condition(self.log.constraints, posed.question.rows)
+            if posed.number:
+                person.open = posed
+            person.note = "Taken back."
+            self._wake()
+            return True
+
+    def _wake(self) -> None:
+        self._version += 1
+        self._news.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while self._done == self._version and not self._stopped:
+                    self._news.wait()
+                if self._stopped:
+                    return
+                version, constraints = self._version, self.log.constraints
+                seen, before = list(self.log.decisions), self.beliefs.snapshot()
+            try:
+                beliefs = before if version == 1 else self._source.refresh(constraints, before)
+                self._look(beliefs, version, seen)
+            except Exception as error:
+                # Answers are kept and conditioned on all the same; only learning stands still.
+                with self._lock:
+                    self.problem, self._done = f"Learning failed: {error}", version
+
+    def _look(self, beliefs: Beliefs, version: int, seen: list[Decision]) -> None:
+        """Choose questions and judge the quality by new beliefs, then let them hold."""
+        others = self._source.others(beliefs)
+        with self._lock:
+            ask = Ask(beliefs, self.log.refused(), others)
+            taken, random, n_answers = self._taken(), list(self._random), self.n_answers
+        ready = choose_best(ask, taken, n=N_READY)
+        quality = estimate(ask, random, n_answers)
+        with self._lock:
+            if self._stopped:
+                return
+            before, now = {id(one) for one in seen}, {id(one) for one in self.log.decisions}
+            late = [one for one in self.log.decisions if id(one) not in before]
+            gone = [one for one in seen if id(one) not in now]
+            rows = {self.log.row_of[i] for one in (*late, *gone) for i in one.ids if i in self.log.row_of}
+            if rows:
+                beliefs.condition(self.log.constraints, rows)
+            self.beliefs, self._others, self._ready, self.quality = beliefs, others, ready, quality
+            self._done, self.problem = version, ""
+
+
+def count_answers(decisions: Sequence[Decision]) -> int:
+    """How many answers the lines of a file are: those of one person in one second about common records are one."""
+    count, last = 0, None
+    for one in decisions:
+        key = one.who, one.when
+        if one.when is None or key != last:
+            count += 1
+        last = key
+    return count
+
+
+def random_answers(decisions: Sequence[Decision]) -> list[Answered]:
+    """Answers in a file to questions that were drawn at random."""
+    found = []
+    for number, one in enumerate(decisions):
+        told = RANDOM.fullmatch(one.why or "")
+        if told is not None and one.decision != "cannot tell" and len(one.ids) == 2:
+            question = Question((0, 1), 0.0, True, (float(told[1]),))
+            found.append(answered(question, [0, int(one.decision == "different")], number))
+    return found
