@@ -8,7 +8,7 @@ import pytest
 from scdp import metrics
 from scdp.errors import InputError
 from scdp.posterior import Posterior
-from scdp.posterior.summaries import measure_metrics
+from scdp.posterior.summaries import count_against_draws
 
 BY_NAME = {
     "precision": metrics.precision,
@@ -42,8 +42,8 @@ def test_metrics_of_each_draw_are_those_of_the_package():
     rng = np.random.default_rng(1)
     for n in (1, 2, 5, 30):
         raw, labels = rng.integers(0, n, (2, 6, n)), rng.integers(0, max(1, n // 2), n)
-        found = measure_metrics(Posterior(raw).stored, Posterior(raw)._labels(labels))
-        assert set(found) == set(BY_NAME)
+        found = count_against_draws(Posterior(raw).stored, Posterior(raw)._labels(labels)).metrics()
+        assert set(found) == {*BY_NAME, "n_clusters"}
         for name, metric in BY_NAME.items():
             wanted = [metric(draw, labels) for draw in raw.reshape(12, n)]
             assert found[name] == pytest.approx(wanted, abs=1e-12)
@@ -58,7 +58,7 @@ def test_what_is_given_is_not_judged(shared):
         raw = np.where(fixed >= 0, fixed, rng.integers(0 if shared else 3, 6, (1, 4, n)))
         post = Posterior(raw, fixed=fixed, shared=shared)
         labels = post._labels(rng.integers(0, 4, n))
-        found = measure_metrics(post.stored, labels)
+        found = count_against_draws(post.stored, labels).metrics()
         for row, draw in enumerate(raw[0]):
             for name, value in plain_metrics(draw, labels, fixed >= 0).items():
                 assert found[name][row] == pytest.approx(value, abs=1e-12)

@@ -8,51 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from product_cases import citations, done, read_csv, rows_of, run, write_csv
+from product_cases import done, read_csv, run
+from result_cases import resolved_papers, small_result
 from scdp import EntityResolver
 from scdp.errors import InputError
-from scdp.estimators.result import ClusterResult, Learned
-from scdp.posterior import Posterior
+from scdp.estimators.result import ClusterResult
 from scdp.posterior.tables import name_by_first
 from scdp.results import read_result, write_result
-from scdp.table.records import Records
-
-
-def column(cells: list[str | None]) -> np.ndarray:
-    out = np.empty(len(cells), dtype=object)
-    out[:] = cells
-    return out
-
-
-def small_result(draws: np.ndarray | None = None, known: list[int] | None = None) -> ClusterResult:
-    """Five records with cells that Parquet, SQL and CSV could trip over."""
-    records = Records(
-        {
-            "id": column(["a", "b'", 'c"', "1", "é\u202e"]),
-            "all missing": column([None] * 5),
-            'ci"ty': column(["x", None, "1.0", "=1+1", "nan"]),
-        },
-        "mine.csv",
-        np.array([2, 3, 4, 6, 7]),
-    )
-    fixed = [-1] * 5 if known is None else known
-    labels = np.array([[[0, 0, 1, 2, 3], [0, 0, 1, 1, 2], [0, 1, 2, 2, 2]]]) if draws is None else draws
-    posterior = Posterior(
-        labels, {"height": np.full(labels.shape[:2], np.nan)}, fixed=fixed, names=records["id"]
-    )
-    answer = np.array([0, 0, 1, 1, 2])
-    return ClusterResult(
-        title="Mine",
-        records=records,
-        ids=records["id"],
-        id_column="id",
-        labels=column([f"c-{k}" for k in answer]),
-        probabilities=posterior.membership_probability(answer),
-        posterior=posterior,
-        spec=None,
-        learned=Learned("none", (), 0, 0),
-        independent_draws=True,
-    )
 
 
 def test_a_result_is_read_back_as_it_was_written(tmp_path):
@@ -124,20 +86,8 @@ def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def papers(tmp_path_factory) -> Path:
-    """A resolver of citations, and the result of clustering others, by the command line."""
-    folder = tmp_path_factory.mktemp("papers")
-    taught, new = citations(80)
-    write_csv(folder / "taught.csv", rows_of(taught))
-    write_csv(folder / "new.csv", rows_of(new))
-    done(
-        "fit", folder / "taught.csv", "--entity", "entity", "--id", "id", "--out", folder / "model", "--quiet"
-    )
-    done(
-        "cluster", folder / "model", folder / "new.csv", "--out", folder / "c.csv", "--draws", folder / "kept",
-        "--summary", folder / "s.json", "--quiet",
-    )  # fmt: skip
-    return folder
+def papers() -> Path:
+    return resolved_papers()
 
 
 def test_the_command_keeps_what_it_says(papers):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.base import Estimator
+from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import ClusterResult, UncertainPair
 from scdp.posterior import Posterior
 from scdp.table.records import Records, records_from, unique_ids
@@ -54,6 +55,10 @@ def cluster_records(
     probabilities = posterior.membership_probability(labels)
     probabilities[given[order] >= 0] = 1.0
     posterior = posterior.restricted(back)
+    learned = model.fitted_.learned()
+    believed = (
+        Reliability.of(learned.calibration, learned.n_repeated) if model.fitted_.independent_draws else None
+    )
     return ClusterResult(
         title=title,
         records=records,
@@ -61,9 +66,9 @@ def cluster_records(
         id_column=id_column,
         labels=named[back],
         probabilities=probabilities[back],
-        posterior=Posterior(posterior.stored, posterior.traces, names=ids),
+        posterior=Posterior(posterior.stored, posterior.traces, names=ids, reliability=believed),
         spec=spec,
-        learned=model.fitted_.learned(),
+        learned=learned,
         uncertain=uncertain_pairs(posterior, labels[back]),
         independent_draws=model.fitted_.independent_draws,
     )

@@ -580,9 +580,11 @@ def calibrate(
         losses.append(loss + SHIFT_COST / np.sqrt(n_repeated) * shift**2)
     shift = float(SHIFTS[int(np.argmin(losses))])
     outcomes = [trial.cluster(shift) for trial in trials]
+    # True pairs that were left out have probability 0.
+    missed = sum(outcome.n_missed for outcome in outcomes)
     return HeldOut(
-        np.concatenate([outcome.probability for outcome in outcomes]),
-        np.concatenate([outcome.together for outcome in outcomes]),
+        np.concatenate([*(outcome.probability for outcome in outcomes), np.zeros(missed)]),
+        np.concatenate([*(outcome.together for outcome in outcomes), np.ones(missed, dtype=bool)]),
         shift,
         tuple((outcome.n_drawn, outcome.n_true) for outcome in outcomes),
     )

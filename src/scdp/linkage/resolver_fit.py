@@ -19,6 +19,7 @@ from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
+from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.candidates import Blocked
 from scdp.linkage.ensemble import Ensemble
@@ -156,7 +157,8 @@ class ResolverFit:
             drawn = np.zeros((total, 0), dtype=np.int32)
         whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
         draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
-        return Posterior(draws, fixed=numbers, shared=shared)
+        believed = Reliability.of(self.calibration, self.training.n_repeated)
+        return Posterior(draws, fixed=numbers, shared=shared, reliability=believed)
 
     def _sample(
         self,

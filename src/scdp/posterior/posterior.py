@@ -16,6 +16,7 @@ from scdp.posterior.draws import StoredDraws
 from scdp.posterior.partitions import canonical_labels, check_ids
 from scdp.posterior.recorder import restrict_draws, store_array
 from scdp.posterior.summaries import (
+    Adjusts,
     CredibleBall,
     ExpectedMetrics,
     Loss,
@@ -51,6 +52,9 @@ class Posterior:
         Whether hidden items may join the cluster of a known one.
     names : sequence, optional
         The items' ids.
+    reliability : optional
+        What held-out labelled clusters have shown of such draws (`scdp.estimators.reliability.Reliability`);
+        `expected_metrics` goes by it.
 
     Example
     -------
@@ -71,7 +75,9 @@ class Posterior:
         fixed: ArrayLike | None = None,
         shared: bool = True,
         names: Sequence[Any] | NDArray[Any] | None = None,
+        reliability: Adjusts | None = None,
     ) -> None:
+        self.reliability = reliability
         if isinstance(draws, StoredDraws):
             self.stored = draws
         else:
@@ -259,7 +265,10 @@ class Posterior:
         return point_estimate(self.stored, answer, n_starts, max_draws, random_state)
 
     def expected_metrics(self, labels: ArrayLike | None = None, level: float = 0.9) -> ExpectedMetrics:
-        """How good an answer is if the draws are right: each draw is taken as the truth in turn.
+        """How good an answer is: each draw is taken as the truth in turn.
+
+        Where `reliability` is known, draws are believed as far as held-out labelled clusters bear them out, and
+        intervals are as much wider as these leave open.
 
         Parameters
         ----------
@@ -282,7 +291,7 @@ class Posterior:
         {'mean': 0.75, 'low': 0.5, 'high': 1.0}
         """
         _check_level(level)
-        return estimate_metrics(self.stored, self._labels_or_answer(labels), level)
+        return estimate_metrics(self.stored, self._labels_or_answer(labels), level, self.reliability)
 
     def query(self, sql: str, table: Any = None, level: float = 0.9) -> IntervalTable:
         """Ask a question in SQL of every draw.
@@ -409,7 +418,8 @@ class Posterior:
         traces: dict[str, Any] = dict(self.traces)
         if "n_clusters" in traces:
             traces["n_clusters"] = stored.n_clusters
-        return type(self)(stored, traces, names=None if self.names is None else self.names[chosen])
+        names = None if self.names is None else self.names[chosen]
+        return type(self)(stored, traces, names=names, reliability=self.reliability)
 
     def diagnostics(self) -> list[Diagnostic]:
         """Whether the chains agree on scalars that no numbering of clusters changes.

@@ -8,7 +8,7 @@ f(x) = x (x - 1) / (n (n - 1)) the share of pairs on which they disagree (Binder
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,19 +227,58 @@ def _farthest(distances: Floats, group: Integers) -> int:
 ExpectedMetrics = dict[str, dict[str, float]]
 
 
-def estimate_metrics(stored: StoredDraws, labels: SmallIntegers, level: float) -> ExpectedMetrics:
+class Counts(NamedTuple):
+    """What is counted of a partition against each draw: links that are right, true pairs, B-cubed, drawn clusters.
+
+    `links` are the pairs of the partition itself.
+    """
+
+    right: Floats
+    true: Floats
+    links: float
+    b_cubed_precision: Floats
+    b_cubed_recall: Floats
+    n_clusters: Floats
+
+    def metrics(self) -> dict[str, Floats]:
+        """The metrics by name, in the chain-major order of the draws."""
+        precision, recall = self.b_cubed_precision, self.b_cubed_recall
+        return {
+            "precision": divide(self.right, np.full_like(self.right, self.links)),
+            "recall": divide(self.right, self.true),
+            "f": divide(2.0 * self.right, self.true + self.links),
+            "b_cubed_precision": precision,
+            "b_cubed_recall": recall,
+            "b_cubed": 2.0 * precision * recall / (precision + recall),
+            "n_clusters": self.n_clusters,
+        }
+
+
+class Adjusts(Protocol):
+    """Says how what is counted may truly be, by what held-out labelled clusters have shown."""
+
+    def adjust(self, stored: StoredDraws, labels: Any, counts: Counts) -> Counts: ...
+
+    def to_words(self) -> dict[str, list[float]]: ...
+
+
+def estimate_metrics(
+    stored: StoredDraws, labels: SmallIntegers, level: float, reliability: Adjusts | None = None
+) -> ExpectedMetrics:
     """Mean and central interval of each metric of canonical labels over all draws."""
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    values = {**measure_metrics(stored, labels), "n_clusters": stored.n_clusters.ravel().astype(np.float64)}
+    counts = count_against_draws(stored, labels)
+    if reliability is not None:
+        counts = reliability.adjust(stored, labels, counts)
     found = {}
-    for name, each in values.items():
+    for name, each in counts.metrics().items():
         low, high = np.quantile(each, tails, method="inverted_cdf")
         found[name] = {"mean": float(each.mean()), "low": float(low), "high": float(high)}
     return found
 
 
-def measure_metrics(stored: StoredDraws, labels: SmallIntegers) -> dict[str, Floats]:
-    """The metrics of canonical labels against each draw, in the chain-major order."""
+def count_against_draws(stored: StoredDraws, labels: SmallIntegers) -> Counts:
+    """What is counted of canonical labels against each draw."""
     order, bounds = group_items(labels)
     is_known = stored.known >= 0
 
@@ -256,15 +295,7 @@ def measure_metrics(stored: StoredDraws, labels: SmallIntegers) -> dict[str, Flo
     links = count_judged_pairs(
         bounds, np.add.reduceat(is_known[order], bounds[:-1]) if len(order) else bounds
     )
-    harmonic = 2.0 * precision * recall / (precision + recall)
-    return {
-        "precision": divide(right, np.full_like(right, links)),
-        "recall": divide(right, true),
-        "f": divide(2.0 * right, true + links),
-        "b_cubed_precision": precision,
-        "b_cubed_recall": recall,
-        "b_cubed": harmonic,
-    }
+    return Counts(right, true, links, precision, recall, stored.n_clusters.ravel().astype(np.float64))
 
 
 def count_judged_pairs(bounds: Integers, n_known: Integers) -> float:

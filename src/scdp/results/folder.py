@@ -34,6 +34,7 @@ from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.clustering import uncertain_pairs
 from scdp.estimators.model_folder import POSTERIOR, load_model
+from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import ClusterResult, Learned
 from scdp.io.atomic import Staged
 from scdp.io.memory import Need, require
@@ -156,6 +157,7 @@ def stage_result(staged: Staged, folder: Path, result: ClusterResult, model: Est
         "n_draws": posterior.n_draws,
         "shared": posterior.stored.shared,
         "independent_draws": result.independent_draws,
+        "reliability": None if posterior.reliability is None else posterior.reliability.to_words(),
         "files": files,
     }
     staged.text(folder / ABOUT, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
@@ -289,8 +291,21 @@ class StoredResult:
         fixed = np.full(n, -1, np.int64)
         fixed[self.known] = number_first(self.labels[self.known])
         return Posterior(
-            labels, self._read_traces(), fixed=fixed, shared=bool(self.about["shared"]), names=self.ids
+            labels,
+            self._read_traces(),
+            fixed=fixed,
+            shared=bool(self.about["shared"]),
+            names=self.ids,
+            reliability=self._read_reliability(),
         )
+
+    def _read_reliability(self) -> Reliability | None:
+        if self.about["reliability"] is None:
+            return None
+        try:
+            return Reliability.from_words(self.about["reliability"])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise InputError(f"{self.folder / ABOUT}: its reliability is none; {AGAIN}") from error
 
     def read_draws(self, numbers: Integers) -> NDArray[np.int32]:
         """Some draws (draw, record): the number of the first record of each record's entity."""
@@ -437,7 +452,7 @@ def _check_about(place: Path, about: Mapping[str, Any]) -> None:
         raise InputError(f"{place}: written by another version of scdp; {AGAIN}")
     counts = [about.get(name) for name in SHAPE]
     whole = {RECORDS, CLUSTERS, DRAWS, SUMMARY} <= files.keys() and {
-        "title", "source", "id_column", "shared", "independent_draws",
+        "title", "source", "id_column", "shared", "independent_draws", "reliability",
     } <= about.keys()  # fmt: skip
     named = all(re.fullmatch(r"(model/)?[\w-]+\.\w+", name) for name in files)
     if not whole or not named or not all(type(count) is int and 0 < count < 2**31 for count in counts):

@@ -1,0 +1,178 @@
+"""How far draws are to be believed: probabilities of held-out pairs enter; metrics with honest intervals leave.
+
+Held-out labelled clusters show how often pairs of a given probability are truly together. A line through the log-odds
+(an offset and a slope) says what a probability should have been, and a share says which true pairs have none. Both are
+unsure: the fewer labelled clusters, the more. Each draw is taken with a line and a share of its own from what is
+possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from scdp._typing import Floats, SmallIntegers
+from scdp.estimators.result import Calibration
+from scdp.posterior.draws import StoredDraws
+from scdp.posterior.pairs import find_pairs_between
+from scdp.posterior.partitions import canonical_labels
+from scdp.posterior.recorder import restrict_draws
+from scdp.posterior.summaries import Counts
+
+# Before any label is seen: how far the offset and the slope of a learned law may be off.
+OFFSET_SPREAD, SLOPE_SPREAD = 0.7, 0.25
+# The bin of pairs that are as good as certain not to be together says which true pairs are missed.
+LOWEST = 0.1
+# What is as good as known without labels: true pairs that are missed are few, as if these clusters had been seen.
+PRIOR_CLUSTERS = 5.0
+STEPS = 30
+MOST_PAIRS, SOME_ITEMS = 5_000_000, 4000
+MOST_DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """The line through the log-odds, (offset, slope) with its covariance, and the missed share as a Beta(a, b)."""
+
+    line: Floats
+    covariance: Floats
+    missed: tuple[float, float]
+
+    @classmethod
+    def of(cls, calibration: Calibration | None, n_clusters: int | None) -> Self:
+        """From pairs of held-out labelled clusters, so many of which have two records or more."""
+        prior = np.diag([OFFSET_SPREAD**-2.0, SLOPE_SPREAD**-2.0])
+        if calibration is None or not n_clusters or not calibration.count.sum():
+            return cls(
+                np.array([0.0, 1.0]), np.asarray(np.linalg.inv(prior), np.float64), (0.5, PRIOR_CLUSTERS)
+            )
+        full = calibration.count > 0
+        count, predicted, observed = (
+            np.where(full, values, 0.0)
+            for values in (calibration.count, calibration.predicted, calibration.observed)
+        )
+        together = float((count * observed).sum())
+        # Pairs of one cluster are right or wrong together: clusters are counted, not pairs.
+        weight = min(1.0, n_clusters / together) if together > 0 else 1.0
+        used = full & (calibration.edges[:-1] >= LOWEST - 1e-9)
+        line, curvature = _fit_line(predicted[used], observed[used], weight * count[used], prior)
+        low = full & ~used
+        excess = weight * max(float((count[low] * (observed[low] - predicted[low])).sum()), 0.0)
+        return cls(
+            line,
+            np.asarray(np.linalg.inv(curvature), np.float64),
+            (excess + 0.5, max(n_clusters - excess, 0.0) + 0.5),
+        )
+
+    def to_words(self) -> dict[str, list[float]]:
+        """Numbers by name, for a file."""
+        return {
+            "line": self.line.tolist(),
+            "covariance": self.covariance.ravel().tolist(),
+            "missed": list(self.missed),
+        }
+
+    @classmethod
+    def from_words(cls, words: dict[str, list[float]]) -> Self:
+        """What `to_words` gave; ValueError for anything else."""
+        line, covariance = np.array(words["line"], float), np.array(words["covariance"], float).reshape(2, 2)
+        missed = float(words["missed"][0]), float(words["missed"][1])
+        if (
+            line.shape != (2,)
+            or not np.isfinite([*line, *covariance.ravel(), *missed]).all()
+            or min(missed) <= 0
+        ):
+            raise ValueError("no reliability")
+        return cls(line, covariance, missed)
+
+    def adjust(self, stored: StoredDraws, labels: SmallIntegers, counts: Counts) -> Counts:
+        """What is counted of canonical labels against each draw, as it may truly be."""
+        part, answer, scale = stored, labels, 1.0
+        largest = np.bincount(labels).max(initial=0)
+        if largest * stored.n_items / 2 > MOST_PAIRS:
+            # Pairs of some items stand for those of all.
+            items = np.random.default_rng(0).choice(
+                stored.n_items, min(SOME_ITEMS, stored.n_items), replace=False
+            )
+            part, answer = restrict_draws(stored, items), canonical_labels(labels[items])
+            scale = (stored.n_items / len(items)) ** 2
+        levels = weigh_pairs(part, answer)
+        return self._shift(counts, levels, scale, stored.n_items)
+
+    def _shift(self, counts: Counts, levels: PairLevels, scale: float, n_items: int) -> Counts:
+        rng = np.random.default_rng(0)
+        n = len(counts.right)
+        offset, slope = rng.multivariate_normal(self.line, self.covariance, n).T
+        missed = rng.beta(*self.missed, n)
+        # (draw, level): how much more likely pairs of a level are than the draws say.
+        change = 1.0 / (1.0 + np.exp(-(offset[:, None] + np.maximum(slope, 0.05)[:, None] * levels.log_odds)))
+        change -= levels.probability
+        right = np.clip(counts.right + scale * change @ levels.linked, 0.0, counts.links)
+        true = np.maximum(counts.true + scale * change @ levels.all, right) / (1.0 - missed)
+        precision = np.clip(counts.b_cubed_precision + change @ levels.b_cubed, 1e-6, 1.0)
+        moved = _log_odds(_ratio(right, true)) - _log_odds(_ratio(counts.right, counts.true))
+        recall = 1.0 / (1.0 + np.exp(-(_log_odds(counts.b_cubed_recall) + moved)))
+        n_clusters = counts.n_clusters * np.exp(
+            -np.sqrt(scale) * (change @ levels.merging) / counts.n_clusters
+        )
+        n_clusters = n_clusters - missed * np.maximum(n_items - n_clusters, 0.0)
+        return Counts(right, true, counts.links, precision, recall, np.clip(n_clusters, 1.0, n_items))
+
+
+def _fit_line(predicted: Floats, observed: Floats, count: Floats, prior: Floats) -> tuple[Floats, Floats]:
+    """Offset and slope of highest posterior density by Newton's method, and the curvature there."""
+    line, x = np.array([0.0, 1.0]), np.column_stack([np.ones(len(predicted)), _log_odds(predicted)])
+    centre, curvature = line.copy(), prior
+    for _ in range(STEPS):
+        found = 1.0 / (1.0 + np.exp(-x @ line))
+        curvature = prior + (x * (count * found * (1.0 - found))[:, None]).T @ x
+        slope = x.T @ (count * (observed - found)) - prior @ (line - centre)
+        line = line + np.linalg.solve(curvature, slope)
+    return line, curvature
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.ones_like(part), where=whole > 0.0)
+
+
+def _log_odds(probability: Floats) -> Floats:
+    kept = np.clip(probability, 1e-4, 1.0 - 1e-4)
+    return np.log(kept / (1.0 - kept))
+
+
+class PairLevels(NamedTuple):
+    """By level of probability: the pairs linked by an answer and all pairs, and their weights.
+
+    A change c of the probabilities of a level changes the right links by c * `linked`, the true pairs by c * `all`,
+    B-cubed precision by c * `b_cubed`, and the number of clusters by about -c * `merging`.
+    """
+
+    probability: Floats
+    log_odds: Floats
+    linked: Floats
+    all: Floats
+    b_cubed: Floats
+    merging: Floats
+
+
+def weigh_pairs(stored: StoredDraws, labels: SmallIntegers) -> PairLevels:
+    """The levels of pairs of which at least one item is hidden."""
+    chosen = stored.choose_draws(MOST_DRAWS)
+    left, right, share = find_pairs_between(stored, chosen, 1e-9, 1.0)
+    judged = (stored.known[left] < 0) | (stored.known[right] < 0)
+    left, right, share = left[judged], right[judged], share[judged]
+    n_draws = len(chosen)
+    level, size = np.rint(share * n_draws).astype(np.int64), n_draws + 1
+    together = labels[left] == labels[right]
+    sizes = np.bincount(labels)
+    partners = 1.0 + np.bincount(left, share, stored.n_items) + np.bincount(right, share, stored.n_items)
+    merging = partners[left] ** -2.0 + partners[right] ** -2.0
+    b_cubed = 2.0 * together / np.maximum(sizes[labels[left]], 1) / max(len(stored.hidden), 1)
+    probability: Floats = (np.arange(size, dtype=np.float64) + 0.5) / (n_draws + 1.0)
+    sums = [
+        np.bincount(level, weight, size).astype(np.float64)
+        for weight in (together.astype(np.float64), np.ones(len(level)), b_cubed, merging)
+    ]
+    return PairLevels(probability, np.log(probability / (1.0 - probability)), *sums)
