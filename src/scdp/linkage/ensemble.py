@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
-from scdp.linkage.evidence import Evidence, TableEvidence
+from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.law import Names, Pairs, Weights, sample_partition, stream_of
 from scdp.linkage.trees import Trees
 
@@ -143,11 +143,14 @@ FLOOR_PAIRS = 20_000
 FEWER_PARTNERS, MORE_PARTNERS = 4.0, 2.0
 
 
-def believable_rates(partners: float, n_pairs: float, n_records: int) -> tuple[float, float]:
+def believable_rates(partners: float | None, n_pairs: float, n_records: int) -> tuple[float, float]:
     """The least and largest match rate of a table, by how many partners labelled records have.
 
-    People label duplicates, so a table may have far fewer; and it may be denser.
+    People label duplicates, so a table may have far fewer; and it may be denser. Where nothing is labelled (None), any
+    rate is believed.
     """
+    if partners is None:
+        return ANY_RATE
     rate = partners * n_records / (2.0 * max(n_pairs, 1.0))
     return rate * float(np.exp(-FEWER_PARTNERS)), rate * float(np.exp(MORE_PARTNERS))
 
@@ -174,7 +177,7 @@ class Ensemble:
 
     `log_odds` is that of a random pair of the table for being a match, as far as it is known: of the labelled records,
     until the ensemble is set to a table. `partners` is how many others of its cluster a labelled record has, in the
-    mean. `trees` are those of two halves of the clusters.
+    mean; None without labels. `trees` are those of two halves of the clusters.
     """
 
     knots: Knots
@@ -182,7 +185,7 @@ class Ensemble:
     trees: tuple[Trees, ...]
     evidence: Evidence | None
     log_odds: float
-    partners: float
+    partners: float | None
     n_rescans: int
     table: TableEvidence | None = None
     floors: Floats | None = None

@@ -143,11 +143,14 @@ class HeldOut(NamedTuple):
     n_clusters: tuple[tuple[float, int], ...]
 
 
+NOTHING_HELD_OUT = HeldOut(np.zeros(0), np.zeros(0, dtype=bool), 0.0, ())
+
+
 def check_teachable(cluster: Integers) -> None:
     """Refuse known clusters that teach nothing: without two of a kind, or without two kinds."""
-    n_clusters = len(np.unique(cluster))
-    if 1 < n_clusters < len(cluster):
+    if teaches(cluster):
         return
+    n_clusters = len(np.unique(cluster))
     if not len(cluster):
         what = "no row has a known cluster"
     else:
@@ -207,13 +210,40 @@ def fit_ensemble(
         choices.n_rescans,
         table,
     )
-    held_out = HeldOut(np.zeros(0), np.zeros(0, dtype=bool), 0.0, ())
+    held_out = NOTHING_HELD_OUT
     if len(folds) == 2:
         held_out = calibrate(folds, layout, ensemble, prior, choices, seed, rng)
     report.step()
     likely = [fold.without_unlikely(prior.unpack(mode)) for fold in prepared]
     members = draw_members(likely, prior, mode, held_out.shift, choices.n_members, seed, n_jobs, report)
     return ensemble.with_members(members), held_out
+
+
+def draw_from_prior(
+    pairs: Pairs, cluster: Integers, layout: Layout, sign: Integers, choices: Choices, seed: int
+) -> Ensemble:
+    """The ensemble where labels teach nothing: members are draws from the prior.
+
+    `pairs` are of some records of the table, which show where features lie; `cluster` is of each of these records, -1
+    where it is unknown.
+    """
+    rng = np.random.default_rng(seed)
+    signs = _signs(sign, True, False)
+    fold = TrainingFold(pairs, np.zeros(0, dtype=np.int64), None, ())
+    knots = make_knots([fold], signs, True, rng)
+    prior = Prior.of(knots, signs, True, [fold], choices.spread)
+    left, right = cluster[pairs.left], cluster[pairs.right]
+    together = (left == right) & (left >= 0)
+    sizes = np.bincount(cluster[cluster >= 0], minlength=1)
+    weight = np.where(together, 2.0 / np.maximum(sizes[np.maximum(left, 0)], 1), 0.0)
+    evidence = Evidence.learn(layout, pairs.features, weight)
+    members = []
+    for number in range(choices.n_members):
+        own = np.random.default_rng([seed, 7, number])
+        parameters = prior.unpack(prior.draw(own))
+        members.append(parameters._replace(bias=BIAS_SPREAD_OF_ONE * float(own.standard_normal())))
+    # How many partners records have is not known, and the table alone tells.
+    return Ensemble(knots, tuple(members), (), evidence, log_odds(0.0), None, choices.n_rescans, None)
 
 
 class _Steps:
@@ -253,13 +283,14 @@ def split_in_halves(cluster: Integers, group: Integers, rng: np.random.Generator
         return []
     for _ in range(20):
         halves = held_out_sets(cluster, group if units is group else np.zeros_like(cluster), 2, rng)
-        if len(halves) == 2 and all(_teaches(cluster[half]) for half in halves):
+        if len(halves) == 2 and all(teaches(cluster[half]) for half in halves):
             first = np.sort(halves[0])
             return [first, np.setdiff1d(np.arange(len(cluster)), first)]
     return []
 
 
-def _teaches(cluster: Integers) -> bool:
+def teaches(cluster: Integers) -> bool:
+    """Whether there are two of a kind and two kinds."""
     return 1 < len(np.unique(cluster)) < len(cluster)
 
 

@@ -24,7 +24,16 @@ from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.candidates import Blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import MOST_PAIRS, Columns, Comparer
-from scdp.linkage.fit import Choices, HeldOut, Source, check_teachable, fit_ensemble, take_whole_clusters
+from scdp.linkage.fit import (
+    Choices,
+    HeldOut,
+    Source,
+    check_teachable,
+    draw_from_prior,
+    fit_ensemble,
+    take_whole_clusters,
+    teaches,
+)
 from scdp.linkage.shards import Copies, Draws, Engine, all_apart
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import (
@@ -38,6 +47,8 @@ from scdp.linkage.storage import (
 )
 from scdp.posterior import Posterior
 
+# Without labels, pairs of so many records show where the features of pairs lie.
+PRIOR_RECORDS = 500
 IMPORTANCE_RECORDS = 300
 IMPORTANCE_PAIRS = 1000
 # Random pairs that show, for an explanation, what strangers look like.
@@ -95,6 +106,8 @@ class ResolverFit:
         labelled = np.flatnonzero(known >= 0)
         group = np.zeros(len(known), dtype=np.int64) if groups is None else codes(groups)
         cluster = np.unique([known[labelled], group[labelled]], axis=1, return_inverse=True)[1].ravel()
+        if isinstance(rows, Compared) and not teaches(cluster):
+            return cls._start_without_labels(rows, known, groups, features, choices, seed)
         check_teachable(cluster)
         view, sign, layout, ladder = None, None, None, Ladder(())
         source: Source
@@ -125,6 +138,44 @@ class ResolverFit:
             _measure_importance(ensemble, source, cluster, len(names), seed),
             Calibration.of(held_out.probability, held_out.together) if len(held_out.probability) else None,
             Training.of(cluster, held_out),
+            rows,
+            known,
+            groups,
+            seed,
+        )
+
+    @classmethod
+    def _start_without_labels(
+        cls,
+        rows: Compared,
+        known: Integers,
+        groups: Groups,
+        features: tuple[str, ...],
+        choices: Choices,
+        seed: int,
+    ) -> Self:
+        """From the prior, where no labelled clusters teach: what is labelled all the same counts as evidence."""
+        rng = np.random.default_rng([seed, 3])
+        n = len(known)
+        some = np.sort(rng.choice(n, min(n, PRIOR_RECORDS), replace=False))
+        order = np.argsort(known < 0, kind="stable")[:PRIOR_RECORDS]
+        chosen = np.union1d(some, order[known[order] >= 0])
+        columns = Columns.of(rows.spec.fields)
+        pairs = Comparer.of(rows.records, rows.spec.fields).compare_some(chosen)
+        ensemble = draw_from_prior(pairs, known[chosen], columns.layout, columns.sign, choices, seed)
+        picked = rng.choice(len(pairs), min(IMPORTANCE_PAIRS, len(pairs)), replace=False)
+        there = ensemble.set_to(pairs.features, pairs.features, max(len(pairs), 1), max(len(chosen), 2))
+        importance = np.abs(lose_each(there, pairs.features[picked], len(features)))
+        labels = known[known >= 0]
+        sizes = np.bincount(labels) if len(labels) else np.zeros(0, dtype=np.int64)
+        return cls(
+            ensemble,
+            None,
+            Ladder(()),
+            features,
+            importance.mean(axis=0) if len(picked) else np.zeros(len(features)),
+            None,
+            Training(len(labels), int((sizes > 0).sum()), int((sizes > 1).sum()), 0.0),
             rows,
             known,
             groups,

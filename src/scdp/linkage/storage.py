@@ -94,7 +94,7 @@ def ensemble_from_parts(
         tuple(_trees(arrays, f"trees{place}.", n_features) for place in range(n_trees)),
         evidence,
         real(words, "log_odds"),
-        real(words, "partners"),
+        None if part(words, "partners") is None else real(words, "partners"),
         number(words, "n_rescans", 0, MOST_RESCANS),
         table,
     )
