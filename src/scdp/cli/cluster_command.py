@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from scdp.cli.checkpoint_options import SHARDS, checkpoint_folder, checkpoint_options
-from scdp.cli.fit_command import say, shows_bars, told
+from scdp.cli.fit_command import (
+    NO_LABELS,
+    estimator,
+    labelled_rows,
+    lack_of_labels,
+    rows_to_learn_from,
+    say,
+    shows_bars,
+    spec_of,
+    told,
+)
 from scdp.cli.reading_options import reading_options
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
@@ -27,6 +37,7 @@ if TYPE_CHECKING:
 REPORT_MODULE = "scdp.report.result_page"
 EXAMPLES = """\b
 Examples:
+  scdp cluster records.csv --out clusters.csv
   scdp cluster model new.csv --out clusters.csv
   scdp cluster model new.csv --out clusters.csv --report report.html
   scdp cluster model all.csv --known clusters.csv --out clusters.csv --force
@@ -56,9 +67,13 @@ class Outputs(NamedTuple):
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("model", type=_PATH)
-@click.argument("records", type=_PATH)
+@click.argument("paths", type=_PATH, nargs=-1, required=True, metavar="[MODEL] RECORDS")
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="Clusters: id, cluster, probability.")
+@click.option(
+    "--spec", "spec_file", type=_PATH, metavar="FILE", help="Without MODEL: how to compare records."
+)
+@click.option("--entity", metavar="COLUMN", help="Without MODEL: known clusters, where they are filled in.")
+@click.option("--id", "id_column", metavar="COLUMN", help="Without MODEL: ids.")
 @click.option("--known", type=_PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
 @click.option("--known-records", type=_PATH, metavar="FILE", help="Rows of known ids, if not in RECORDS.")
 @click.option("--report", type=_PATH, metavar="FILE", help="Write a page to look at, such as report.html.")
@@ -87,9 +102,11 @@ class Outputs(NamedTuple):
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def cluster(
-    model: Path,
-    records: Path,
+    paths: tuple[Path, ...],
     out: Path,
+    spec_file: Path | None,
+    entity: str | None,
+    id_column: str | None,
     known: Path | None,
     known_records: Path | None,
     report: Path | None,
@@ -108,7 +125,10 @@ def cluster(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Group new records by a model that `scdp fit` has made.
+    """Group records by a model that `scdp fit` has made, or without one.
+
+    Without MODEL, comparisons are proposed from the columns, and what is learned comes from the records whose cluster
+    is filled in (--entity); with none, from typical curves and the table alone.
 
     RECORDS and --known are CSV, TSV, JSON, Parquet or Excel files, and all outputs but the report are CSV, TSV,
     JSON lines or Parquet, by their names. With --known, given clusters keep their names and records, and new
@@ -121,29 +141,46 @@ def cluster(
     from scdp.io.targets import Given, check_files, check_table_target, list_given
     from scdp.table.readers import read_records
 
+    if len(paths) > 2:
+        raise InputError(f"{paths[2]}: give a model and one table, or one table alone")
+    model, records = (None, paths[0]) if len(paths) == 1 else paths
+    if model is not None and any((spec_file, entity, id_column)):
+        raise InputError("--spec, --entity and --id are of a run without a model; the model has its own")
     check_table_target(out)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
     outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary)
     _check_outputs(outputs)
     inputs = list_given(
-        {"RECORDS": records, "--known": known, "--known-records": known_records, "MODEL": model}
+        {
+            "RECORDS": records,
+            "--known": known,
+            "--known-records": known_records,
+            "--spec": spec_file,
+            "MODEL": model,
+        }
     )
-    inputs += [Given("MODEL", model / name) for name in FILES]
+    if model is not None:
+        inputs += [Given("MODEL", model / name) for name in FILES]
     written = [*outputs.given(), *list_given({"--checkpoint": checkpoint})]
     # What is known is carried over into the clusters, so that one file can be kept up to date.
     check_files(inputs, written, force, updated=("--known", "--out"))
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
-    fitted = open_model(model, quiet)
+    if model is None:
+        table = read_records(records, reading)
+        fitted, given = learn_here(table, spec_file, entity, id_column, seed or 0, quiet)
+    else:
+        fitted, given = open_model(model, quiet), None
+        table = read_records(records, reading)
     if answer is not None:
         from scdp.posterior.estimate import check_answer
 
         check_answer(answer)
         fitted.answer = answer
-    table = read_records(records, reading)
     if known_records is not None:
         table = _joined(table, read_records(known_records, reading), fitted)
-    given = None if known is None else _known_clusters(read_records(known, reading), fitted)
+    if known is not None:
+        given = (given or {}) | _known_clusters(read_records(known, reading), fitted)
     samples = not fitted.fitted_.independent_draws
     with checkpoint_folder(checkpoint, out, resume, samples) as kept:
         where = _engine(engine, workers, kept / SHARDS)
@@ -155,6 +192,29 @@ def cluster(
         _write(result, fitted, outputs, force)
     if not quiet:
         tell(_summary(result, outputs))
+
+
+def learn_here(
+    table: Records, spec_file: Path | None, entity: str | None, id_column: str | None, seed: int, quiet: bool
+) -> tuple[Estimator, dict[str, str] | None]:
+    """A resolver that learned from the table itself, and the clusters that are filled in there, by id."""
+    from scdp.estimators.clustering import ids_of
+
+    spec = spec_of(table, spec_file, entity, id_column, None)
+    rows, known = labelled_rows(table, spec, None, seed)
+    lack = lack_of_labels(table, spec.entity, known)
+    if lack is not None:
+        say(f"{lack}; {NO_LABELS}", quiet)
+    model = estimator(spec, None, None, None, seed, quiet)
+    for message in told(lambda: model.fit(*rows_to_learn_from(rows, known, seed))):
+        say(f"note: {message}", quiet)
+    filled = [] if spec.entity is None else table[spec.entity].tolist()
+    given = {
+        identifier: name
+        for identifier, name in zip(ids_of(table, spec.id).tolist(), filled, strict=False)
+        if name is not None
+    }
+    return model, given or None
 
 
 def open_model(folder: Path, quiet: bool) -> Estimator:

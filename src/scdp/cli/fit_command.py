@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "resolver"
+# What the resolver does where it has nothing to learn from.
+NO_LABELS = "the model starts from typical curves, and the verdict will say how little is known"
+# Unlabelled records that show what a table is like.
+MOST_UNLABELLED = 1500
 EXAMPLES = """\b
 Examples:
   scdp fit train.csv --entity person --out model
@@ -87,7 +91,8 @@ def fit(
 ) -> None:
     """Learn from records with known clusters which records are the same thing.
 
-    RECORDS is a CSV, TSV, JSON, Parquet or Excel file. Records whose entity is empty are of unknown cluster.
+    RECORDS is a CSV, TSV, JSON, Parquet or Excel file. Records whose entity is empty are of unknown cluster;
+    without any known cluster the resolver starts from what columns usually tell.
     Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
     of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
     """
@@ -109,6 +114,13 @@ def fit(
         table, known = labelled_rows(table, spec, sample, seed)
         model = estimator(spec, model_name, chains, sweeps, seed, quiet)
         samples = isinstance(model, SCDP)
+        lack = lack_of_labels(table, spec.entity, known)
+        if samples and lack is not None:
+            raise InputError(f"{lack}: {model.model} learns from at least two entities, one with two records")
+        if not samples:
+            if lack is not None:
+                say(f"{lack}; {NO_LABELS}", quiet)
+            table, known = rows_to_learn_from(table, known, seed)
         if resume and not samples:
             say(f"{model.model} keeps no checkpoint: it starts again, and ends the same by its seed", quiet)
         with checkpoint_folder(checkpoint, folder, resume, samples) as kept:
@@ -158,16 +170,11 @@ def spec_of(
     records: Records, spec_file: Path | None, entity: str | None, id_column: str | None, groups: str | None
 ) -> Spec:
     """The spec of the file and the options, which count for more; comparisons are proposed where it has none."""
-    from scdp.table.roles import ENTITY_COLUMNS, find_entity_column, find_id_column
+    from scdp.table.roles import find_entity_column, find_id_column
     from scdp.table.spec import Spec, propose
 
     base = None if spec_file is None else Spec.from_toml(spec_file)
     entity = entity or (base.entity if base else find_entity_column(records))
-    if entity is None:
-        raise InputError(
-            f"{records.source}: there is no column {', '.join(ENTITY_COLUMNS)}; "
-            f"name the column of known clusters with --entity (it has: {', '.join(records.names)})"
-        )
     group = groups or (base.group if base else None)
     id_column = id_column or (base.id if base else None)
     if id_column is None and (id_column := find_id_column(records, (entity, group))):
@@ -200,6 +207,8 @@ def labelled_rows(
 
     if spec.id is not None:
         unique_ids(records, spec.id)
+    if spec.entity is None:
+        return records, np.full(len(records), -1, dtype=np.int64)
     cells = records[spec.entity]
     names = sorted({cell for cell in cells if cell is not None})
     number = {name: k for k, name in enumerate(names)}
@@ -208,24 +217,37 @@ def labelled_rows(
         chosen = np.random.default_rng(seed).permutation(len(names))[:sample]
         rows = np.flatnonzero(np.isin(known, chosen))
         records, known = records.take(rows), np.unique(known[rows], return_inverse=True)[1].astype(np.int64)
-    _check_enough(records, spec.entity, known)
     return records, known
 
 
-def _check_enough(records: Records, entity: str, known: NDArray[np.int64]) -> None:
+def lack_of_labels(records: Records, entity: str | None, known: NDArray[np.int64]) -> str | None:
+    """Why the known clusters teach nothing, in words; None where they teach something."""
     import numpy as np
 
+    if entity is None:
+        names = ", ".join(ENTITY_COLUMNS)
+        return f"{records.source}: no column holds known clusters (--entity; it has no {names})"
     sizes = np.bincount(known[known >= 0])
     if not len(sizes):
-        raise InputError(
-            f"{records.source}: column {entity!r} is empty; fill in the clusters of some records"
-        )
+        return f"{records.source}: column {entity!r} is empty"
     if sizes.max() < 2 or len(sizes) < 2:
         what = "no two records share an entity" if sizes.max() < 2 else "all records are of one entity"
-        raise InputError(
-            f"{records.source}: column {entity!r}: {what}, so there is nothing to learn; "
-            "give at least two entities, one of them with two records"
-        )
+        return f"{records.source}: column {entity!r}: {what}"
+    return None
+
+
+def rows_to_learn_from(
+    records: Records, known: NDArray[np.int64], seed: int
+) -> tuple[Records, NDArray[np.int64]]:
+    """Labelled records, and at most so many others as it takes to see what the table is like."""
+    import numpy as np
+
+    others = np.flatnonzero(known < 0)
+    if len(others) <= MOST_UNLABELLED:
+        return records, known
+    some = np.random.default_rng(seed).choice(others, MOST_UNLABELLED, replace=False)
+    rows = np.sort(np.concatenate([np.flatnonzero(known >= 0), some]))
+    return records.take(rows), known[rows]
 
 
 def estimator(

@@ -8,6 +8,7 @@ a value as often as it occurs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -87,8 +88,8 @@ def add_ratios(
 class Layout(NamedTuple):
     """Where the features of a pair are: the distances of all comparisons first.
 
-    `share` is how much of its column's evidence each comparison gives: comparisons of one column tell the same thing,
-    and count as one together. `rarity` is the feature that holds the nats of the common value of two records, -1 where
+    `share` is how much of its columns' evidence each comparison gives: comparisons of one column tell the same thing,
+    and count as one together, also where one of them takes in other columns. `rarity` is the feature that holds the nats of the common value of two records, -1 where
     there is none.
     """
 
@@ -100,10 +101,10 @@ class Layout(NamedTuple):
         return len(self.share)
 
     @classmethod
-    def of(cls, columns: Sequence[object | None], rarity: Sequence[int]) -> Self:
-        """From what identifies the column of each comparison (None: no evidence), and the places of nats."""
-        names = [column for column in columns if column is not None]
-        share = [0.0 if column is None else 1.0 / names.count(column) for column in columns]
+    def of(cls, columns: Sequence[Sequence[str] | None], rarity: Sequence[int]) -> Self:
+        """From the columns of each comparison (None: no evidence), and the places of nats."""
+        n_comparisons = Counter(name for each in columns if each is not None for name in set(each))
+        share = [0.0 if each is None else 1.0 / max(n_comparisons[name] for name in each) for each in columns]
         return cls(np.array(share), np.array(rarity, dtype=np.int64))
 
 

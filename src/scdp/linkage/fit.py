@@ -58,6 +58,8 @@ SHIFTS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
 SHIFT_COST = 0.15
 # How unsure the constant of the law is, with many labelled clusters and with one.
 BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.5, 1.2
+# Without labels: how unsure the slope of the evidence and the constant of the law are.
+NO_LABEL_SLOPE, NO_LABEL_BIAS = 0.1, 1.0
 # An estimated match rate of labelled records is at most so many times too low or too high.
 RATE_TRUST = 2.7
 # A joint of two rises costs this much of what a rise of one standard deviation costs.
@@ -239,9 +241,12 @@ def draw_from_prior(
     evidence = Evidence.learn(layout, pairs.features, weight)
     members = []
     for number in range(choices.n_members):
-        own = np.random.default_rng([seed, 7, number])
-        parameters = prior.unpack(prior.draw(own))
-        members.append(parameters._replace(bias=BIAS_SPREAD_OF_ONE * float(own.standard_normal())))
+        # The score is the evidence, more or less: nothing speaks for other functions.
+        off = np.random.default_rng([seed, 7, number]).standard_normal(2)
+        flat = prior.mean.copy()
+        flat[: prior.n_pieces] *= max(1.0 + NO_LABEL_SLOPE * off[0], 0.0)
+        parameters = prior.unpack(flat)
+        members.append(parameters._replace(bias=NO_LABEL_BIAS * float(off[1])))
     # How many partners records have is not known, and the table alone tells.
     return Ensemble(knots, tuple(members), (), evidence, log_odds(0.0), None, choices.n_rescans, None)
 

@@ -73,7 +73,9 @@ class PrefilterRun:
         for c, column in enumerate(columns):
             place = table.layout.rarity[c]
             nats = comparer.nats[place - len(columns)] if place >= 0 else np.zeros(len(column.vocabulary))
-            worth.append(table.layout.share[c] * np.where(nats > 0.0, table.exact[c] + nats, table.ratio[c, 0]))
+            worth.append(
+                table.layout.share[c] * np.where(nats > 0.0, table.exact[c] + nats, table.ratio[c, 0])
+            )
         sizes = np.cumsum([0, *map(len, worth)])
         codes = np.empty((len(comparer), len(columns)), dtype=np.int32)
         for c, column in enumerate(columns):
@@ -122,7 +124,10 @@ def bound_by_codes(
         if total < floor:
             continue
         if n_found == len(places):
-            places, bounds = np.append(places, np.empty_like(places)), np.append(bounds, np.empty_like(bounds))
+            places, bounds = (
+                np.append(places, np.empty_like(places)),
+                np.append(bounds, np.empty_like(bounds)),
+            )
             distances = np.concatenate((distances, np.empty_like(distances)))
         places[n_found], bounds[n_found] = p, total
         for c in range(n_columns):

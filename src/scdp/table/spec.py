@@ -21,14 +21,14 @@ class Spec:
     Without fields, `fit` proposes them from the columns.
     """
 
-    entity: str
+    entity: str | None = None
     fields: tuple[Comparison, ...] = ()
     id: str | None = None
     group: str | None = None
 
     def __init__(
         self,
-        entity: str,
+        entity: str | None = None,
         fields: Iterable[Comparison] = (),
         id: str | None = None,
         group: str | None = None,
@@ -82,7 +82,7 @@ class Spec:
         return read_spec(path)
 
 
-def propose(records: Records, entity: str, id: str | None = None, group: str | None = None) -> Spec:
+def propose(records: Records, entity: str | None, id: str | None = None, group: str | None = None) -> Spec:
     """A spec with comparisons chosen by what the columns hold: their types, missing and distinct values."""
     for column in filter(None, (entity, id, group)):
         records[column]

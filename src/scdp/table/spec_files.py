@@ -72,13 +72,9 @@ class _SpecFile:
         for key in SPEC_KEYS[:3]:
             if key in self.content and not (isinstance(self.content[key], str) and self.content[key]):
                 raise self._error(f"{key} must be the name of a column", key, None)
-        if "entity" not in self.content:
-            raise InputError(
-                f'{self.source}, line 1: no entity; add  entity = "the column of known clusters"'
-            )
         fields = [self._field(table, index) for index, table in enumerate(self._tables())]
         self._check_names(fields)
-        return Spec(self.content["entity"], fields, self.content.get("id"), self.content.get("group"))
+        return Spec(self.content.get("entity"), fields, self.content.get("id"), self.content.get("group"))
 
     def _tables(self) -> list[dict[str, Any]]:
         tables = self.content.get("field", [])
