@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,7 +118,7 @@ def surnames(learn: str, test: str) -> Items:
     last = np.array([(cell or "").lower() for cell in found.data["last"]])
     parts = [np.flatnonzero(last == name) for name in (learn, test)]
     one, two = ((found.data.take(rows), codes(found.clusters[rows])) for rows in parts)
-    return Items(two[0], two[1], identity_spec(), one)
+    return Items(two[0], two[1], replace(identity_spec(), id=None), one)
 
 
 def made(kind: str) -> Items:
@@ -137,8 +138,8 @@ def paper(name: str) -> Items:
     from scdp.paper.specs import identity_spec, references_spec
 
     if name == "references":
-        return labelled(lambda: load_references("Freund"), references_spec())
-    return labelled(load_identity, identity_spec())
+        return labelled(lambda: load_references("Freund"), replace(references_spec(), id=None))
+    return labelled(load_identity, replace(identity_spec(), id=None))
 
 
 def loaders() -> dict[str, Callable[[], Items]]:

@@ -36,7 +36,7 @@ def made_ensemble(log_odds: float = 1.0) -> Ensemble:
     heights = np.array([[-3.0, 0.0, 3.0], [0.0, -3.0, -6.0]])
     members = tuple(Parameters(heights, np.zeros(2), bias, 0.6, -0.5) for bias in (1.5, 2.5))
     ratio = np.linspace(3.0, -3.0, 7)[None]
-    table = TableEvidence(Layout.of(["name"], [-1]), ratio, ratio[:, 0], 0.01)
+    table = TableEvidence(Layout.of([["name"]], [-1]), ratio, ratio[:, 0], 0.01)
     floors = np.array([-6.0, -5.0])
     return Ensemble(knots, members, (), None, log_odds, 1.0, 2, table, floors)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from scdp.linkage import evidence as module
 from scdp.linkage.evidence import (
+    AGREES,
     DESCRIBES_THE_THING,
+    DIFFERS,
     EDGES,
     LARGEST_RATE,
     N_LEVELS,
     SMALLEST_RATE,
     TYPICAL,
+    Dependence,
     Evidence,
     Layout,
     TableEvidence,
@@ -22,7 +27,7 @@ from scdp.linkage.evidence import (
     member_weights,
     thin,
 )
-from twins.linkage import level_counts, log_ratios
+from twins.linkage import agreement_counts, level_counts, log_ratios
 
 # Strangers are rarely close.
 STRANGERS = np.array([0.02, 0.01, 0.02, 0.05, 0.2, 0.3, 0.4])
@@ -38,7 +43,13 @@ def some_features(rng: np.random.Generator, n: int = 400) -> np.ndarray:
     return features
 
 
-LAYOUT = Layout(np.array([0.5, 0.5, 1.0, 0.0]), np.array([4, 4, 5, -1]))
+def plain_layout(share: Any, rarity: Any) -> Layout:
+    """Every comparison is a group of its own, and of no family."""
+    n = len(share)
+    return Layout(np.asarray(share, dtype=float), np.asarray(rarity), np.arange(n), np.full(n, -1))
+
+
+LAYOUT = plain_layout([0.5, 0.5, 1.0, 0.0], [4, 4, 5, -1])
 
 
 def features_at(levels: np.ndarray) -> np.ndarray:
@@ -59,14 +70,69 @@ def test_levels_are_counted_as_by_the_twin(weighted: bool):
     np.testing.assert_allclose(levels_of(features, 4, weight), expected)
 
 
-def test_log_ratios_are_those_of_the_twin():
+DEPENDENT = Dependence(np.array([-1, 0, 1, -1]), np.array([0.0, 0.7, 1.5, 0.0]))
+
+
+@pytest.mark.parametrize("dependence", [None, DEPENDENT])
+def test_log_ratios_are_those_of_the_twin(dependence: Dependence | None):
     rng = np.random.default_rng(1)
     features = some_features(rng)
     ratio, exact = rng.normal(size=(4, N_LEVELS)), rng.normal(size=4)
-    table = TableEvidence(LAYOUT, ratio, exact)
-    np.testing.assert_allclose(
-        table.log_ratio(features), log_ratios(features, LAYOUT, ratio, exact), atol=1e-6
-    )
+    table = TableEvidence(LAYOUT, ratio, exact, dependence=dependence)
+    expected = log_ratios(features, LAYOUT, ratio, exact, dependence)
+    np.testing.assert_allclose(table.log_ratio(features), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dependence", [None, DEPENDENT])
+def test_agreements_of_strangers_are_counted_as_by_the_twin(dependence: Dependence | None):
+    rng = np.random.default_rng(3)
+    features = some_features(rng)
+    layout = plain_layout(np.ones(4), [4, 4, 5, -1])
+    table = TableEvidence(layout, 4 * rng.normal(size=(4, N_LEVELS)), rng.normal(size=4), 0.01, dependence)
+    expected = agreement_counts(features, table, AGREES, DIFFERS)
+    assert expected[..., 3].sum() > 5
+    np.testing.assert_allclose(table.count_agreements(features), expected, atol=1e-6)
+
+
+RARELY_EQUAL = np.array([0.004, 0.006, 0.02, 0.05, 0.2, 0.3, 0.42])
+
+
+def households(rng: np.random.Generator, n: int, related: bool) -> np.ndarray:
+    """Strangers by six comparisons; where they are related, the third agrees wherever the second does."""
+    shares = np.tile(RARELY_EQUAL, (6, 1)).cumsum(axis=1)
+    levels = (rng.random((n, 6, 1)) > shares).sum(axis=2).clip(0, N_LEVELS - 1)
+    if related:
+        levels[:, 2] = np.where(levels[:, 1] == 0, 0, levels[:, 2])
+    return features_at(levels)
+
+
+@pytest.mark.parametrize("related", [False, True])
+def test_columns_that_agree_together_among_strangers_are_found(related: bool):
+    rng = np.random.default_rng(4)
+    features = households(rng, 100_000, related)
+    family = np.array([-1, 0, 0, -1, -1, -1])
+    layout = Layout(np.ones(6), np.full(6, -1), np.arange(6), family)
+    table = Evidence(layout, np.zeros((6, N_LEVELS))).in_table(features, features, len(features))
+    assert table.dependence is not None
+    found = table.dependence.lift.max()
+    if not related:
+        # One or two pairs of a hundred thousand agree in both by chance.
+        assert found < 2.0
+        return
+    # One in 125 agrees in the third, among those that agree in the second all do: log 125 is 4.8.
+    assert found == pytest.approx(np.log(125), abs=0.5)
+    both, alone = features_at(np.array([[6, 0, 0, 6, 6, 6], [6, 0, 6, 6, 6, 6]]))
+    gained = np.diff(table.log_ratio(np.array([alone, both])))[0]
+    single = TableEvidence(layout, table.ratio, table.exact)
+    assert gained < np.diff(single.log_ratio(np.array([alone, both])))[0] - 3.0
+
+
+def test_columns_of_no_family_are_never_taken_to_depend():
+    features = households(np.random.default_rng(4), 50_000, True)
+    layout = plain_layout(np.ones(6), np.full(6, -1))
+    table = Evidence(layout, np.zeros((6, N_LEVELS))).in_table(features, features, len(features))
+    assert table.dependence is not None
+    assert (table.dependence.parent == -1).all()
 
 
 def test_what_comparisons_add_sums_up_to_the_log_ratio():
@@ -95,7 +161,7 @@ def test_many_rows_are_thinned_evenly(monkeypatch):
 
 
 def test_a_rare_value_that_is_shared_says_more():
-    layout = Layout(np.ones(1), np.array([1]))
+    layout = plain_layout([1.0], [1])
     table = TableEvidence.of(layout, TYPICAL[None], STRANGERS[None])
     features = np.array([[0.0, 2.0], [0.0, 7.0], [0.0, np.nan], [0.0, 0.0], [0.6, 7.0]], np.float32)
     common, rare, unknown, none, different = table.log_ratio(features)
@@ -113,9 +179,10 @@ def test_missing_values_say_nothing():
 
 
 def test_comparisons_of_one_column_count_as_one():
-    layout = Layout.of(["name", "city", "name", None], [-1, -1, -1, -1])
+    layout = Layout.of([["name"], ["city"], ["name"], None], [-1, -1, -1, -1])
     assert layout.share.tolist() == [0.5, 1.0, 0.5, 0.0]
     assert layout.n_comparisons == 4
+    assert layout.group[0] == layout.group[2] != layout.group[1]
     table = TableEvidence(layout, np.full((4, N_LEVELS), 2.0), np.zeros(4))
     assert table.log_ratio(np.zeros((1, 4), np.float32)).tolist() == [4.0]
 
@@ -124,7 +191,7 @@ def test_comparisons_of_one_column_count_as_one():
 
 
 def members_after(counts: np.ndarray) -> np.ndarray:
-    found = Evidence(Layout(np.ones(1), np.array([-1])), counts[None]).members(STRANGERS[None])[0]
+    found = Evidence(plain_layout([1.0], [-1]), counts[None]).members(STRANGERS[None])[0]
     assert found.sum() == pytest.approx(1)
     return found
 
@@ -216,7 +283,7 @@ def test_strangers_of_a_dense_table_are_seen_through_its_matches(rate: float):
     shares = np.where(matches[:, None, None], TYPICAL, STRANGERS).cumsum(axis=2)
     levels = (rng.random((n, n_comparisons, 1)) > shares).sum(axis=2).clip(0, N_LEVELS - 1)
     features = features_at(levels)
-    layout = Layout(np.ones(n_comparisons), np.full(n_comparisons, -1))
+    layout = plain_layout(np.ones(n_comparisons), np.full(n_comparisons, -1))
     known = Evidence(layout, np.tile(2000 * TYPICAL, (n_comparisons, 1)))
     table = known.in_table(features, features, n)
     truth = np.log(TYPICAL) - np.log(STRANGERS)
@@ -229,7 +296,7 @@ def test_strangers_of_a_dense_table_are_seen_through_its_matches(rate: float):
 
 
 def test_nothing_to_look_at_is_no_table_of_matches():
-    layout = Layout(np.ones(2), np.full(2, -1))
+    layout = plain_layout(np.ones(2), np.full(2, -1))
     nothing = np.zeros((0, 2), np.float32)
     table = Evidence(layout, np.zeros((2, N_LEVELS))).in_table(nothing, nothing, 0)
     assert np.isfinite(table.ratio).all()

@@ -9,7 +9,7 @@ import numpy as np
 
 from scdp._typing import Features, Floats, Integers
 from scdp.blocking.keys import mixed
-from scdp.linkage.evidence import EDGES, Layout
+from scdp.linkage.evidence import EDGES, Dependence, Layout, TableEvidence
 from scdp.linkage.law import Names, Pairs, Weights
 
 Partition = tuple[int, ...]
@@ -155,18 +155,55 @@ def level_counts(features: Features, n_comparisons: int, weight: Floats) -> Floa
     return counts
 
 
-def log_ratios(features: Features, layout: Layout, ratio: Floats, exact: Floats) -> Floats:
-    """The log-ratio of each pair, comparison by comparison."""
+def said_by_groups(row: list[float], layout: Layout, ratio: Floats, exact: Floats) -> dict[int, float]:
+    """What each group of comparisons says of a pair."""
+    said = dict.fromkeys(layout.group.tolist(), 0.0)
+    for c in range(layout.n_comparisons):
+        if np.isnan(row[c]):
+            continue
+        evidence = ratio[c, level_of(row[c])]
+        nats = row[layout.rarity[c]] if layout.rarity[c] >= 0 else 0.0
+        if level_of(row[c]) == 0 and nats > 0:
+            evidence = exact[c] + nats
+        said[int(layout.group[c])] += layout.share[c] * evidence
+    return said
+
+
+def told_twice(said: dict[int, float], dependence: Dependence | None) -> dict[tuple[int, int], float]:
+    """By two groups that depend on each other, what their agreements tell twice."""
+    if dependence is None:
+        return {}
+    edges = [(g, int(parent)) for g, parent in enumerate(dependence.parent) if parent >= 0]
+    return {(g, h): min(dependence.lift[g], max(min(said[g], said[h]), 0.0)) for g, h in edges}
+
+
+def log_ratios(
+    features: Features, layout: Layout, ratio: Floats, exact: Floats, dependence: Dependence | None = None
+) -> Floats:
+    """The log-ratio of each pair, group by group."""
     out = []
     for row in features.tolist():
-        total = 0.0
-        for c in range(layout.n_comparisons):
-            if np.isnan(row[c]):
-                continue
-            said = ratio[c, level_of(row[c])]
-            nats = row[layout.rarity[c]] if layout.rarity[c] >= 0 else 0.0
-            if level_of(row[c]) == 0 and nats > 0:
-                said = exact[c] + nats
-            total += layout.share[c] * said
-        out.append(total)
+        said = said_by_groups(row, layout, ratio, exact)
+        out.append(sum(said.values()) - sum(told_twice(said, dependence).values()))
     return np.array(out)
+
+
+def agreement_counts(features: Features, table: TableEvidence, agrees: float, differs: float) -> Floats:
+    """(groups, groups, 4): strangers by two groups: all, those that agree in one, in the other, in both."""
+    layout = table.layout
+    n = len(set(layout.group.tolist()))
+    counts = np.zeros((n, n, 4))
+    for row in features.tolist():
+        said = said_by_groups(row, layout, table.ratio, table.exact)
+        twice = told_twice(said, table.dependence)
+        for g in range(n):
+            for h in range(g + 1, n):
+                if sum(min(said[k], 0.0) for k in said if k not in (g, h)) > differs:
+                    continue
+                first, second = said[g] > agrees, said[h] > agrees
+                counts[g, h, :3] += [1.0, first, second]
+                if first and second:
+                    others = {edge: much for edge, much in twice.items() if set(edge) != {g, h}}
+                    once = sum(said.values()) - sum(others.values()) - min(said[g], said[h])
+                    counts[g, h, 3] += 1.0 / (1.0 + np.exp(once + table.log_odds_of_match))
+    return counts

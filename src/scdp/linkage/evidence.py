@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -31,6 +31,14 @@ PRIOR_STRANGERS = 200.0
 DESCRIBES_THE_THING = 0.9
 # Random pairs are corrected for the matches among them where these are more than this share.
 FEW_MATCHES = 0.003
+# Two records agree in a group of comparisons where it says more than this for a match.
+AGREES = 3.0
+# Strangers are known by so much that speaks against a match: about two groups that disagree.
+DIFFERS = -3.0
+# How many matches agree in two groups while others speak against them.
+UNLIKE_MATCHES = 0.05
+# Joint agreements are few where they are fewer than this.
+FEW_JOINT = 0.5
 # A corrected share of strangers keeps at least this part of what was seen.
 LEAST_LEFT = 0.05
 N_ROUNDS = 3
@@ -57,6 +65,37 @@ def count_levels(
 
 
 @kernel
+def weigh_groups(
+    row: Features,
+    edges: Floats,
+    ratio: Floats,
+    exact: Floats,
+    share: Floats,
+    rarity: Integers,
+    group: Integers,
+    said: Floats,
+) -> float:
+    """What each group of comparisons says of one pair, into `said`, with rarity where values are equal; and the sum."""
+    said[:] = 0.0
+    total = 0.0
+    for c in range(ratio.shape[0]):
+        value = row[c]
+        if np.isnan(value):
+            continue
+        level = 0
+        while level < edges.shape[0] and value > edges[level]:
+            level += 1
+        evidence = ratio[c, level]
+        if level == 0 and rarity[c] >= 0:
+            nats = row[rarity[c]]
+            if nats > 0.0:
+                evidence = exact[c] + nats
+        said[group[c]] += share[c] * evidence
+        total += share[c] * evidence
+    return total
+
+
+@kernel
 def add_ratios(
     features: Features,
     edges: Floats,
@@ -64,48 +103,110 @@ def add_ratios(
     exact: Floats,
     share: Floats,
     rarity: Integers,
+    group: Integers,
+    parent: Integers,
+    lift: Floats,
     out: Floats,
 ) -> None:
-    """Log-ratios of pairs: the sum over comparisons of their shares, with rarity where the values are equal."""
+    """Log-ratios of pairs: the sum over groups, less what agreement in a group and in its parent tell twice."""
+    said = np.empty(parent.shape[0])
     for p in range(features.shape[0]):
-        total = 0.0
-        for c in range(ratio.shape[0]):
-            value = features[p, c]
-            if np.isnan(value):
-                continue
-            level = 0
-            while level < edges.shape[0] and value > edges[level]:
-                level += 1
-            evidence = ratio[c, level]
-            if level == 0 and rarity[c] >= 0:
-                nats = features[p, rarity[c]]
-                if nats > 0.0:
-                    evidence = exact[c] + nats
-            total += share[c] * evidence
+        total = weigh_groups(features[p], edges, ratio, exact, share, rarity, group, said)
+        for g in range(parent.shape[0]):
+            if parent[g] >= 0:
+                both = min(said[g], said[parent[g]])
+                if both > 0.0:
+                    total -= min(lift[g], both)
         out[p] = total
+
+
+@kernel
+def count_agreements(
+    features: Features,
+    edges: Floats,
+    ratio: Floats,
+    exact: Floats,
+    share: Floats,
+    rarity: Integers,
+    group: Integers,
+    parent: Integers,
+    lift: Floats,
+    agrees: float,
+    differs: float,
+    log_odds: float,
+    counts: Floats,
+) -> None:
+    """Strangers by two groups g < h, (groups, groups, 4): all, those that agree in g, in h, in both.
+
+    Strangers are pairs that others of the groups speak against. Where both agree, the pair counts as far as it is a
+    stranger if the two agreements tell no more than one.
+    """
+    n_groups = counts.shape[0]
+    said = np.empty(n_groups)
+    for p in range(features.shape[0]):
+        total = weigh_groups(features[p], edges, ratio, exact, share, rarity, group, said)
+        against = 0.0
+        for g in range(n_groups):
+            against += min(said[g], 0.0)
+            if parent[g] >= 0:
+                total -= min(lift[g], max(min(said[g], said[parent[g]]), 0.0))
+        if against > differs:
+            continue
+        for g in range(n_groups):
+            for h in range(g + 1, n_groups):
+                if against - min(said[g], 0.0) - min(said[h], 0.0) > differs:
+                    continue
+                counts[g, h, 0] += 1.0
+                if said[g] > agrees:
+                    counts[g, h, 1] += 1.0
+                if said[h] > agrees:
+                    counts[g, h, 2] += 1.0
+                    if said[g] > agrees:
+                        both = min(said[g], said[h])
+                        once = total - both
+                        if parent[g] == h:
+                            once += min(lift[g], both)
+                        elif parent[h] == g:
+                            once += min(lift[h], both)
+                        counts[g, h, 3] += 1.0 / (1.0 + np.exp(min(once + log_odds, 50.0)))
 
 
 class Layout(NamedTuple):
     """Where the features of a pair are: the distances of all comparisons first.
 
     `share` is how much of its columns' evidence each comparison gives: comparisons of one column tell the same thing,
-    and count as one together, also where one of them takes in other columns. `rarity` is the feature that holds the nats of the common value of two records, -1 where
-    there is none.
+    and count as one together, also where one of them takes in other columns. Such comparisons are one `group`.
+    Groups of one `family` (-1 = none) may depend on each other: parts of an address, ways of writing a name. `rarity`
+    is the feature that holds the nats of the common value of two records, -1 where there is none.
     """
 
     share: Floats
     rarity: Integers
+    group: Integers
+    family: Integers
 
     @property
     def n_comparisons(self) -> int:
         return len(self.share)
 
+    @property
+    def n_groups(self) -> int:
+        return int(self.group.max(initial=-1)) + 1
+
     @classmethod
-    def of(cls, columns: Sequence[Sequence[str] | None], rarity: Sequence[int]) -> Self:
-        """From the columns of each comparison (None: no evidence), and the places of nats."""
+    def of(
+        cls,
+        columns: Sequence[Sequence[str] | None],
+        rarity: Sequence[int],
+        families: Sequence[int] | None = None,
+    ) -> Self:
+        """From the columns of each comparison (None: no evidence), the places of nats, and the families."""
         n_comparisons = Counter(name for each in columns if each is not None for name in set(each))
         share = [0.0 if each is None else 1.0 / max(n_comparisons[name] for name in each) for each in columns]
-        return cls(np.array(share), np.array(rarity, dtype=np.int64))
+        group = _group_by_columns(columns)
+        family = np.full(group.max(initial=-1) + 1, -1)
+        np.maximum.at(family, group, -1 if families is None else np.array(families, dtype=np.int64))
+        return cls(np.array(share), np.array(rarity, dtype=np.int64), group, family)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +264,29 @@ class Evidence:
             members = self.members(strangers_share)
             table = TableEvidence.of(self.layout, members, strangers_share)
             rate = match_rate(table.log_ratio(pairs), n_pairs, rates)
+            for _ in range(N_ROUNDS):
+                table = replace(table, match_rate=rate)
+                table = replace(table, dependence=find_dependence(table, strangers, pairs, n_pairs))
+                rate = match_rate(table.log_ratio(pairs), n_pairs, rates)
             if rate < FEW_MATCHES:
                 break
             strangers_share = np.maximum((seen - rate * members) / (1.0 - rate), LEAST_LEFT * seen)
             strangers_share /= strangers_share.sum(axis=1, keepdims=True)
-        return TableEvidence(table.layout, table.ratio, table.exact, rate)
+        return replace(table, match_rate=rate)
+
+
+class Dependence(NamedTuple):
+    """By group of comparisons: the group that it depends on among strangers (-1 = none), and by how many nats.
+
+    Strangers who live at one address often share a surname: there the two agreements tell less than their sum.
+    """
+
+    parent: Integers
+    lift: Floats
+
+    @classmethod
+    def none(cls, n_groups: int) -> Self:
+        return cls(np.full(n_groups, -1), np.zeros(n_groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +297,7 @@ class TableEvidence:
     ratio: Floats
     exact: Floats
     match_rate: float = 0.0
+    dependence: Dependence | None = None
 
     @classmethod
     def of(cls, layout: Layout, members: Floats, strangers: Floats) -> Self:
@@ -191,9 +311,22 @@ class TableEvidence:
     def log_ratio(self, features: Features) -> Floats:
         """Of each pair: the log-likelihood ratio of being together."""
         out = np.empty(len(features))
-        layout = self.layout
-        add_ratios(features, EDGES, self.ratio, self.exact, layout.share, layout.rarity, out)
+        parent, lift = self.dependence or Dependence.none(self.layout.n_groups)
+        add_ratios(features, *self._arrays, parent, lift, out)
         return out
+
+    @property
+    def _arrays(self) -> tuple[Floats, Floats, Floats, Floats, Integers, Integers]:
+        layout = self.layout
+        return EDGES, self.ratio, self.exact, layout.share, layout.rarity, layout.group
+
+    def count_agreements(self, features: Features) -> Floats:
+        """(groups, groups, 4): strangers by two groups, see the kernel of this name."""
+        n = self.layout.n_groups
+        counts = np.zeros((n, n, 4))
+        known = self.dependence or Dependence.none(n)
+        count_agreements(features, *self._arrays, *known, AGREES, DIFFERS, self.log_odds_of_match, counts)
+        return counts
 
     def by_comparison(self, features: Features) -> Floats:
         """(pairs, comparisons): what each comparison adds to the log-ratio."""
@@ -205,6 +338,53 @@ class TableEvidence:
                 alone[:, self.layout.rarity[c]] = features[:, self.layout.rarity[c]]
             parts[:, c] = self.log_ratio(alone)
         return parts
+
+
+def find_dependence(table: TableEvidence, strangers: Features, pairs: Features, n_pairs: float) -> Dependence:
+    """Which groups of a family agree together among strangers more often than by chance: a tree of the strongest.
+
+    Joint agreements are rare, and counted among the pairs that may be matches; the rest among random pairs.
+    """
+    family = table.layout.family
+    related = (family[:, None] == family[None, :]) & (family >= 0)[:, None]
+    if not len(pairs) or not len(strangers) or related.sum() == (family >= 0).sum():
+        return Dependence.none(table.layout.n_groups)
+    some = strangers if strangers is pairs else thin(strangers)
+    counts = table.count_agreements(some)
+    joint = counts[..., 3] if strangers is pairs else table.count_agreements(pairs)[..., 3]
+    scale = n_pairs / len(some)
+    # Counts of random pairs are scaled up, and no more certain than they were.
+    one, other = ((counts[..., k] + FEW_JOINT * (scale > 1.0)) * scale for k in (1, 2))
+    expected = one * other / np.maximum(counts[..., 0] * scale, 1.0)
+    seen = np.maximum(joint - UNLIKE_MATCHES * table.match_rate * n_pairs, 0.0)
+    lift = np.maximum(np.log((seen + FEW_JOINT) / (expected + FEW_JOINT)), 0.0)
+    return _spanning_tree(np.where(related, lift, 0.0))
+
+
+def _spanning_tree(lift: Floats) -> Dependence:
+    """The tree of the largest lifts; `lift` is of groups g < h."""
+    n = len(lift)
+    found = Dependence.none(n)
+    whole = np.maximum(lift, lift.T)
+    connected = np.zeros(n, dtype=bool)
+    best, nearest = np.zeros(n), np.full(n, -1)
+    for _ in range(n):
+        g = int(np.argmax(np.where(connected, -1.0, best)))
+        found.parent[g], found.lift[g] = nearest[g], best[g]
+        connected[g] = True
+        closer = ~connected & (whole[g] > best)
+        best[closer], nearest[closer] = whole[g][closer], g
+    return found
+
+
+def _group_by_columns(columns: Sequence[Sequence[str] | None]) -> Integers:
+    """The number of the group of each comparison: those that share a column, also through others, are one group."""
+    group = list(range(len(columns)))
+    for one, first in enumerate(columns):
+        for other, second in enumerate(columns[:one]):
+            if first is not None and second is not None and set(first) & set(second):
+                group = [group[other] if each == group[one] else each for each in group]
+    return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
 def levels_of(features: Features, n_comparisons: int, weight: Floats | None = None) -> Floats:

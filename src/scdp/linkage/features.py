@@ -6,6 +6,7 @@ records have the same; by comparison of tokens, the nats of the tokens that both
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -24,6 +25,24 @@ from scdp.table.records import Records
 MOST_PAIRS = 3_000_000
 # Rarity is compared within this many nats; a table of ten million records has 16.
 MOST_NATS = 40.0
+
+
+# Families of columns that tell the same thing in part: parts of an address, and ways of writing a name.
+PLACE_KINDS = ("address", "geo")
+NAME_KINDS = ("person_name", "email")
+PLACE_WORDS = {
+    *("address", "addr", "street", "road", "house", "city", "town", "suburb", "district", "county", "region"),
+    *("state", "province", "country", "postcode", "postal", "zip", "plz", "ort", "stadt", "strasse", "ville"),
+    *("rue", "ciudad", "calle", "place", "location"),
+}
+
+
+def find_family(field: Comparison) -> int:
+    """The family of a comparison's columns: 0 for places, 1 for names, -1 for none."""
+    if field.kind in NAME_KINDS:
+        return 1
+    words = {word for name in field.columns for word in re.split(r"[^a-z]+", name.lower())}
+    return 0 if field.kind in PLACE_KINDS or words & PLACE_WORDS else -1
 
 
 class Columns(NamedTuple):
@@ -50,7 +69,12 @@ class Columns(NamedTuple):
             rarity.append(keys[key])
         tokens = tuple(number for number, field in enumerate(fields) if field.kind_details.tokens is not None)
         columns = [None if field.kind_details.value == "share" else field.columns for field in fields]
-        return cls(tuple(fields), tuple(values), tokens, Layout.of(columns, rarity))
+        return cls(
+            tuple(fields),
+            tuple(values),
+            tokens,
+            Layout.of(columns, rarity, [find_family(field) for field in fields]),
+        )
 
     @property
     def n_features(self) -> int:
