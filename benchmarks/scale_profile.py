@@ -122,8 +122,9 @@ def main() -> int:
     print("| stage | processor s | wall s | peak memory so far, MB |\n|---|---|---|---|")
     for stage, spent in clock.spent.items():
         print(f"| {stage} | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.peak / 1024:.0f} |")
-    total = sum(spent.cpu for spent in clock.spent.values()), sum(
-        spent.wall for spent in clock.spent.values()
+    total = (
+        sum(spent.cpu for spent in clock.spent.values()),
+        sum(spent.wall for spent in clock.spent.values()),
     )
     print(f"| all | {total[0]:.1f} | {total[1]:.1f} | |")
     return 0

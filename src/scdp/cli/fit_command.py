@@ -225,8 +225,7 @@ def lack_of_labels(records: Records, entity: str | None, known: NDArray[np.int64
     import numpy as np
 
     if entity is None:
-        names = ", ".join(ENTITY_COLUMNS)
-        return f"{records.source}: no column holds known clusters (--entity; it has no {names})"
+        return f"{records.source}: no column of known clusters was found (name it by --entity)"
     sizes = np.bincount(known[known >= 0])
     if not len(sizes):
         return f"{records.source}: column {entity!r} is empty"

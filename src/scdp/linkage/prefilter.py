@@ -2,7 +2,7 @@
 
 What two records can say at most follows from their codes alone: a missing value says nothing, a value that both have is
 worth its rarity, and two different values at most what the best level is worth. Comparisons are then made one after
-another, each only for pairs that are still in reach, and a pair is dropped as soon as those that are left cannot lift it.
+another, each only for pairs that are still in reach. A pair is dropped as soon as those left cannot lift it.
 """
 
 from __future__ import annotations
