@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,8 @@ def test_an_uncertain_pair_is_explained(folder: Path):
     assert "Reference types" not in words
     found = json.loads(done(*arguments, "--quiet", "--json").stdout)
     assert found["probability"] == pytest.approx(float(pair["probability"]), abs=1e-3)
-    assert len(found["features"]) == 10
+    spec = tomllib.loads((folder / "model" / "spec.toml").read_text(encoding="utf-8"))
+    assert len(found["features"]) == len(spec["field"])
 
 
 def test_the_report_shows_what_was_learned_and_how_honest_it_is(folder: Path):

@@ -133,7 +133,7 @@ class CodesInTextScorer(PairScorer):
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from scdp.compare.alignment import in_threads
-        from scdp.compare.rarity import fill_shared_codes
+        from scdp.compare.kernels import fill_shared_codes
 
         fill = partial(fill_shared_codes, self._tokens.ids, self._tokens.starts, self._rarity, self._strong)
         return in_threads(fill, left, right, workers).astype(np.float32)

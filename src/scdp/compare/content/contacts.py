@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._compile import kernel
 from scdp._typing import Features, Integers
 from scdp.compare.content.names import to_latin
 from scdp.compare.scorers import PairScorer, RapidFuzzScorer
@@ -48,39 +47,6 @@ def phone_tokens(digits: str) -> tuple[str, ...]:
     return (digits[-LAST_DIGITS:],)
 
 
-@kernel
-def fill_phones(
-    numbers: Integers, lengths: Integers, areas: Integers, left: Integers, right: Integers, out: Features
-) -> None:
-    """out[p] = the level of two phone numbers."""
-    for p in range(len(left)):
-        a, b = numbers[left[p]], numbers[right[p]]
-        shorter = min(lengths[left[p]], lengths[right[p]])
-        if a == b:
-            out[p] = 0.0
-            continue
-        n_equal = 0
-        while n_equal < shorter and a % 10 == b % 10:
-            a, b = a // 10, b // 10
-            n_equal += 1
-        if shorter >= LOCAL_DIGITS and n_equal >= LOCAL_DIGITS:
-            out[p] = 0.0 if n_equal == shorter else SAME_END
-            continue
-        count, turned = 0, False
-        before, other_before, differed = 0, 0, False
-        for _ in range(n_equal, min(shorter, LAST_DIGITS + 1)):
-            digit, other = a % 10, b % 10
-            differs = digit != other
-            turned |= differs and differed and digit == other_before and other == before
-            count += differs
-            before, other_before, differed = digit, other, differs
-            a, b = a // 10, b // 10
-        if count == 1 or (count == 2 and turned):
-            out[p] = ONE_DIGIT
-        else:
-            out[p] = SAME_AREA if areas[left[p]] == areas[right[p]] else APART
-
-
 class PhoneScorer(PairScorer):
     """0 where the shorter number ends the longer; then the same end, one digit, the same area; else 1."""
 
@@ -92,6 +58,8 @@ class PhoneScorer(PairScorer):
         self._areas = self._numbers % 10**width // 10**first
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        from scdp.compare.kernels import fill_phones
+
         out = np.empty(len(left), dtype=np.float32)
         fill_phones(self._numbers, self._lengths, self._areas, left, right, out)
         return out

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scdp._compile import kernel
 from scdp._typing import Features, Integers
 from scdp.compare.content.names import to_latin
 from scdp.compare.scorers import PairScorer
@@ -123,54 +122,6 @@ def _checked(year: int, month: int, day: int) -> Date | None:
     return (year, month, day) if month or not day else None
 
 
-@kernel
-def digits_off(one: int, other: int) -> tuple[int, bool]:
-    """In how many of eight digits two numbers differ; and whether in one, or in two neighbours that are turned."""
-    count, turned = 0, False
-    digit_before, other_before, differed = 0, 0, False
-    for _ in range(N_DIGITS):
-        digit, other_digit = one % 10, other % 10
-        differs = digit != other_digit
-        count += differs
-        turned |= differs and differed and digit == other_before and other_digit == digit_before
-        digit_before, other_before, differed = digit, other_digit, differs
-        one, other = one // 10, other // 10
-    return count, count == 1 or (count == 2 and turned)
-
-
-@kernel
-def fill_dates(dates: Integers, left: Integers, right: Integers, out: Features) -> None:
-    """out[p] = the level of two dates (year, month, day; 0 = not told)."""
-    for p in range(len(left)):
-        year, month, day = dates[left[p], 0], dates[left[p], 1], dates[left[p], 2]
-        other_year, other_month, other_day = dates[right[p], 0], dates[right[p], 1], dates[right[p], 2]
-        same_year, same_month, same_day = year == other_year, month == other_month, day == other_day
-        whole = day > 0 and other_day > 0
-        if same_year and same_month and same_day:
-            out[p] = SAME
-            continue
-        if whole and same_year and month == other_day and day == other_month:
-            out[p] = SWAPPED
-            continue
-        if not whole and same_year and (same_month or month == 0 or other_month == 0):
-            out[p] = PARTLY_KNOWN
-            continue
-        n_digits, one_digit = digits_off(
-            year * 10_000 + month * 100 + day, other_year * 10_000 + other_month * 100 + other_day
-        )
-        # Days of a calendar whose months all have 31: near enough for what is near.
-        gap = abs(((year - other_year) * 12 + month - other_month) * NEAR_DAYS + day - other_day)
-        if whole and one_digit:
-            out[p] = ONE_DIGIT
-        elif whole and gap <= NEAR_DAYS:
-            out[p] = NEAR
-        elif whole and same_year + same_month + same_day == 2:
-            out[p] = TWO_PARTS
-        else:
-            level = SAME_YEAR if same_year else NEXT_YEAR if abs(year - other_year) == 1 else APART
-            out[p] = min(level, NO_DIGIT + EACH_DIGIT * n_digits) if whole else level
-
-
 class DateScorer(PairScorer):
     """Levels: the same, day and month swapped, agreeing as far as known, one digit off, near, same year, else 1.
 
@@ -181,6 +132,8 @@ class DateScorer(PairScorer):
         self._dates = np.array(vocabulary, dtype=np.int64).reshape(-1, 3)
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        from scdp.compare.kernels import fill_dates
+
         out = np.empty(len(left), dtype=np.float32)
         fill_dates(self._dates, left, right, out)
         return out

@@ -51,7 +51,7 @@ class SharedScorer(PairScorer):
 
     def _shared(self, left: Integers, right: Integers, workers: int) -> Values:
         from scdp.compare.alignment import in_threads
-        from scdp.compare.rarity import fill_shared
+        from scdp.compare.kernels import fill_shared
 
         fill = partial(fill_shared, self._tokens.ids, self._tokens.starts, self._weights)
         return in_threads(fill, left, right, workers)
