@@ -237,6 +237,9 @@ class FolderLock:
             os.lseek(self._handle, 0, os.SEEK_SET)
             os.write(self._handle, f"{os.getpid()}\n".encode())
         except OSError as error:
+            # A file of the user's own that has this name would hold something.
+            if self._is_held() and not os.fstat(self._handle).st_size:
+                remove(self.path)
             self.release()
             raise _cannot_write(self.path if self.path.is_symlink() else self._folder, error) from error
         return self

@@ -7,9 +7,11 @@ CSV with the columns `decision` and either `ids` (a JSON list) or `id1`, `id2` a
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -137,28 +139,38 @@ def append_decision(path: str | Path, decision: Decision) -> None:
     place = Path(path)
     if place.suffix.lower() not in JSON_LINES:
         raise InputError(f"{place}: decisions are added to JSON lines; name the file .jsonl")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        handle = os.open(place, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        with os.fdopen(os.open(place, flags, 0o666), "r+b", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{place}: this is a pipe or a device; give the name of a file")
+            lock_descriptor(file.fileno(), blocking=True)
+            _append_line(file, decision.to_line().encode() + b"\n")
+            os.fsync(file.fileno())
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{place}: cannot be written ({reason}); choose another folder") from error
-    with os.fdopen(handle, "r+b") as file:
-        lock_descriptor(file.fileno(), blocking=True)
-        content = file.read()
-        end = len(content)
-        line = (decision.to_line() + "\n").encode()
-        if content and not content.endswith(b"\n"):
-            # A line that a process was killed over was never answered for; a whole one only lacks its end.
-            begin = content.rfind(b"\n") + 1
-            if _is_torn(content[begin:]):
-                end = begin
-            else:
-                line = b"\n" + line
-        file.seek(end)
-        file.truncate()
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
+
+
+def _append_line(file: io.FileIO, line: bytes) -> None:
+    content = file.readall()
+    end = len(content)
+    if content and not content.endswith(b"\n"):
+        # A line that a process was killed over was never answered for; a whole one only lacks its end.
+        begin = content.rfind(b"\n") + 1
+        if _is_torn(content[begin:]):
+            end = begin
+        else:
+            line = b"\n" + line
+    file.seek(end)
+    file.truncate()
+    try:
+        while line:
+            line = line[file.write(line) :]
+    except OSError:
+        # Half a line would be taken for one that was cut off; better it is not there.
+        file.truncate(end)
+        raise
 
 
 def _is_torn(line: bytes) -> bool:

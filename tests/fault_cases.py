@@ -1,0 +1,215 @@
+"""Faults on purpose: the n-th write, sync, rename, read or allocation of a command fails, as a bad disk would have it.
+
+Only files below one folder are touched, so that modules and compiled kernels are read as ever.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KINDS = ("write", "sync", "rename", "read", "allocation")
+CODES = {"write": errno.ENOSPC, "sync": errno.EIO, "rename": errno.EIO, "read": errno.EIO}
+# Calls that change names in a folder.
+NAMING = ("replace", "rename", "link", "mkdir")
+# What the package's own code asks NumPy for memory by.
+ALLOCATING = ("empty", "zeros", "ones", "full", "arange", "concatenate", "array", "stack", "repeat")
+
+
+@dataclass
+class Fault:
+    """Let the n-th operation of a kind fail (n = 0: none); `count` is how many there were."""
+
+    kind: str
+    n: int
+    root: Path
+    count: int = 0
+    paths: dict[int, str] = field(default_factory=dict)
+
+    def meet(self, kind: str, path: Any) -> None:
+        """Count an operation, and fail if it is the one."""
+        if kind != self.kind or not (kind == "allocation" or self._is_ours(path)):
+            return
+        self.count += 1
+        if self.count == self.n:
+            if kind == "allocation":
+                raise MemoryError
+            raise OSError(
+                CODES[kind], os.strerror(CODES[kind]), os.fspath(path) if not isinstance(path, int) else None
+            )
+
+    def _is_ours(self, path: Any) -> bool:
+        if isinstance(path, int):
+            path = self.paths.get(path, "")
+        return os.path.abspath(os.fspath(path)).startswith(str(self.root))
+
+
+class _File(io.FileIO):
+    """A file that asks the fault before every access."""
+
+    fault: Fault
+    path: Any
+
+    def write(self, data: Any) -> int:
+        self.fault.meet("write", self.path)
+        return super().write(data)
+
+    def readinto(self, buffer: Any) -> int:
+        self.fault.meet("read", self.path)
+        return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        self.fault.meet("read", self.path)
+        return super().readall()
+
+
+@contextmanager
+def injected(fault: Fault) -> Iterator[Fault]:
+    """All that Python itself does to files under the fault's folder goes by it while the block runs."""
+    old = {(os, name): getattr(os, name) for name in (*NAMING, "open", "fsync", "write", "read")}
+    old |= {(io, "open"): io.open, (builtins, "open"): builtins.open}
+    old |= {(np, name): getattr(np, name) for name in ALLOCATING}
+
+    def naming(name: str) -> Callable[..., Any]:
+        def call(path: Any, *rest: Any, **more: Any) -> Any:
+            fault.meet("rename", path)
+            return old[os, name](path, *rest, **more)
+
+        return call
+
+    def open_handle(path: Any, *rest: Any, **more: Any) -> int:
+        handle = old[os, "open"](path, *rest, **more)
+        fault.paths[handle] = os.fspath(path)
+        return handle
+
+    def by_handle(kind: str, name: str) -> Callable[..., Any]:
+        def call(handle: int, *rest: Any) -> Any:
+            fault.meet(kind, handle)
+            return old[os, name](handle, *rest)
+
+        return call
+
+    def open_file(path: Any, mode: str = "r", buffering: int = -1, *rest: Any, **more: Any) -> Any:
+        # A handle may have been given by a module that is written in C, as for temporary files.
+        if isinstance(path, int) and path not in fault.paths:
+            return old[io, "open"](path, mode, buffering, *rest, **more)
+        raw = _File(path, mode.replace("b", "").replace("t", ""), closefd=more.pop("closefd", True))
+        raw.fault, raw.path = fault, path
+        kind = io.BufferedRandom if "+" in mode else io.BufferedReader if "r" in mode else io.BufferedWriter
+        if "b" in mode:
+            return raw if buffering == 0 else kind(raw)
+        more |= dict(zip(("encoding", "errors", "newline"), rest, strict=False))
+        return io.TextIOWrapper(kind(raw), **{k: v for k, v in more.items() if k != "opener"})
+
+    def allocating(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            fault.meet("allocation", None)
+            return old[np, name](*arguments, **more)
+
+        return call
+
+    new: dict[tuple[Any, str], Any] = {(os, name): naming(name) for name in NAMING}
+    new |= {(os, "open"): open_handle, (os, "fsync"): by_handle("sync", "fsync")}
+    new |= {(os, "write"): by_handle("write", "write"), (os, "read"): by_handle("read", "read")}
+    new |= {(io, "open"): open_file, (builtins, "open"): open_file}
+    if fault.kind == "allocation":
+        new |= {(np, name): allocating(name) for name in ALLOCATING}
+    try:
+        for (module, name), function in new.items():
+            setattr(module, name, function)
+        yield fault
+    finally:
+        for (module, name), function in old.items():
+            setattr(module, name, function)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@dataclass
+class Faults:
+    """Tries a command with one fault after another, each in a fresh copy of `given`.
+
+    `run` gets the folder and gives an exit code and what was said; `outcome` picks from the files those whose old and
+    new contents must not be mixed.
+    """
+
+    given: Path
+    place: Path
+    run: Callable[[Path], tuple[int, str]]
+    outputs: Callable[[str], bool]
+    n_tried: int = 0
+    n_right: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def expect(self) -> None:
+        """Run it without a fault: what it leaves is what is right."""
+        folder = self._fresh()
+        code, said = self.run(folder)
+        assert code == 0, said
+        self.before, self.after = contents(self.given), contents(folder)
+
+    def count(self, kind: str) -> int:
+        """How many operations of a kind the command has."""
+        folder = self._fresh()
+        with injected(Fault(kind, 0, folder)) as fault:
+            code, said = self.run(folder)
+        assert code == 0, said
+        return fault.count
+
+    def try_each(self, kind: str, numbers: list[int] | range) -> None:
+        for n in numbers:
+            folder = self._fresh()
+            with injected(Fault(kind, n, folder)) as fault:
+                code, said = self.run(folder)
+            self.n_tried += fault.count >= n
+            self.n_right += code == 0
+            problem = self._judge(code, said, contents(folder))
+            if problem is None:
+                # The next start finds nothing in its way, and finishes or undoes what was left.
+                again, words = self.run(folder)
+                problem = None if again == 0 else f"the next start: {words}"
+                problem = problem or self._differs(contents(folder))
+            if problem is not None:
+                self.problems.append(f"{kind} {n}: {problem}")
+
+    def _judge(self, code: int, said: str, found: dict[str, bytes]) -> str | None:
+        if code not in (0, 2):
+            return f"exit code {code}: {said}"
+        if code == 2 and len(said.strip().splitlines()) < 1:
+            return "nothing is said"
+        for name, content in self.before.items():
+            if not self.outputs(name) and found.get(name) != content:
+                return f"{name} is lost"
+        if code == 0:
+            return self._differs(found)
+        shown = {name: content for name, content in found.items() if self.outputs(name)}
+        old, new = ({n: c for n, c in each.items() if self.outputs(n)} for each in (self.before, self.after))
+        return None if shown in (old, new) else "outputs are neither the old nor the new"
+
+    def _differs(self, found: dict[str, bytes]) -> str | None:
+        names = sorted(name for name in {*self.after, *found} if found.get(name) != self.after.get(name))
+        return f"{', '.join(names)}: not as without a fault" if names else None
+
+    def _fresh(self) -> Path:
+        folder = self.place / "work"
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        shutil.copytree(self.given, folder)
+        return folder
