@@ -171,7 +171,7 @@ def paper_task(name: str) -> Problem:
     compared = [n for n in train.data.names if n != problem.spec.group]
     choices = {
         "paper": list(problem.spec.fields),
-        "proposed": proposed_comparisons(train.data, compared),
+        "proposed": proposed_comparisons(train.data, compared, in_documents=train.groups is not None),
     }
     return Problem(name, "own part", train, test, choices)
 

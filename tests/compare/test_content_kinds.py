@@ -18,6 +18,7 @@ from scdp.compare import kinds
 from scdp.compare.content.dates import learn_order, parse_date
 from scdp.compare.rarity import Frequencies
 from scdp.errors import InputError
+from scdp.linkage.features import Comparer
 from scdp.table.records import Records
 from twins import kinds as twins
 
@@ -168,6 +169,68 @@ def _list(chance: random.Random) -> str:
     )
 
 
+def _work(chance: random.Random) -> str:
+    words = " ".join(
+        chance.choices(["The", "Wild", "River", "rivers", "2", "II", "Moon", "and"], k=chance.randrange(5))
+    )
+    before = chance.choice(["", "", "03 - ", "001-", "(I Can't) "])
+    after = chance.choice(
+        ["", "", " (live)", " [Remix]", " (feat. Ann Lee)", " - Single", " - Live at X", " (1997)", " ft. Bo"]
+    )
+    return before + words + after
+
+
+def _noun(chance: random.Random) -> str:
+    return chance.choice(["", "", "the ", "Mr. ", "Mrs. "]) + chance.choice(
+        [
+            _person(chance),
+            *(
+                "Ann Lee",
+                "Ann",
+                "Lee",
+                "Ann Mary Lee",
+                "Lees",
+                "Lee's",
+                "Lee University",
+                "New Lee",
+                "Lee Lee Ann",
+            ),
+            *(
+                "United Nations",
+                "UN",
+                "Nations",
+                "Nations Nations",
+                "Durham University",
+                "Durham",
+                "Bo Durham Lee",
+            ),
+        ]
+    )
+
+
+def _duration(chance: random.Random) -> str:
+    cells = [
+        "3:45",
+        "225",
+        "3.75",
+        "225000",
+        "3m 45sec",
+        "1h 54min",
+        "114 min",
+        "114",
+        "1:54:00",
+        "0",
+        "-3",
+        "?",
+        "4:59",
+    ]
+    return chance.choice(cells)
+
+
+def _year(chance: random.Random) -> str:
+    return chance.choice(["1997", "(1995).", "'97", "05", "2005", "n.d.", "1905", "in 1998, May", "99"])
+
+
 def _acronym(chance: random.Random) -> str:
     return chance.choice(
         ["USA", "U.S.A.", "United States of America", "Union Sud Amis", "us", "x", "X-ray", "", "?!"]
@@ -177,7 +240,8 @@ def _acronym(chance: random.Random) -> str:
 MAKERS: dict[str, Callable[[random.Random], str]] = {
     "person_name": _person, "company": _company, "address": _address, "date": _date, "phone": _phone,
     "email": _email, "url": _url, "code": _code, "codes_in_text": _product, "relative": _amount, "geo": _place,
-    "category": _category, "tfidf": _title, "qgram_tfidf": _title, "soft_tokens": _title,
+    "category": _category, "tfidf": _title, "rare_words": _title, "qgram_tfidf": _title, "soft_tokens": _title,
+    "title": _work, "proper_noun": _noun, "duration": _duration, "year": _year,
     "contained_tokens": _title, "set_overlap": _list, "people_overlap": _list, "acronym": _acronym,
 }  # fmt: skip
 TWINS: dict[str, Callable[[Any, Any], float]] = {
@@ -185,9 +249,10 @@ TWINS: dict[str, Callable[[Any, Any], float]] = {
     "phone": twins.phone, "email": lambda a, b: twins.two_parts(a, b, (0.8, 0.2)),
     "url": lambda a, b: twins.two_parts(a, b, (0.5, 0.5)), "code": twins.code, "relative": twins.relative,
     "geo": twins.geo, "category": lambda a, b: float(a != b), "set_overlap": twins.overlap,
-    "people_overlap": twins.overlap, "acronym": twins.acronym,
+    "people_overlap": twins.overlap, "acronym": twins.acronym, "title": twins.title,
+    "proper_noun": twins.proper_noun, "duration": twins.duration, "year": twins.year,
 }  # fmt: skip
-WEIGHED = ("tfidf", "qgram_tfidf", "soft_tokens", "contained_tokens", "codes_in_text")
+WEIGHED = ("tfidf", "rare_words", "qgram_tfidf", "soft_tokens", "contained_tokens", "codes_in_text")
 
 
 def prepared_pairs(kind: str, seed: int = 0) -> tuple[compare.Prepared, np.ndarray, np.ndarray]:
@@ -293,6 +358,21 @@ def test_shared_nats_equal_the_slow_twin(kind):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", sorted(set(kinds.BUILT_IN) - {"count_difference"}))
+def test_a_part_with_the_counts_of_all_is_compared_as_the_whole(kind):
+    """As a worker of Spark does it, which has the cells of some records and how common values are among all."""
+    chance = random.Random(kind)
+    cells = [MAKERS.get(kind, _list)(chance) or None for _ in range(400)]
+    cells[:4] = ["3", "4", "12", "3"] if kinds.BUILT_IN[kind].value == "number" else cells[:4]
+    records = Records({"x": np.array(cells, dtype=object)})
+    fields = [compare.make_comparison(kind, "x").fit(records)]
+    whole = Comparer.of(records, fields)
+    rows = np.array(sorted(chance.sample(range(400), 90)))
+    part = Comparer.of(records.take(rows), fields, whole.count())
+    left, right = np.triu_indices(len(rows), k=1)
+    np.testing.assert_array_equal(part.compare(left, right, 1), whole.compare(rows[left], rows[right], 1))
+
+
 def test_supplied_frequencies_are_used():
     records = Records({"x": np.array(["Ann Lee", "Ann Lee", "Bo Lee"], dtype=object)})
     comparison = compare.person_name("x")
@@ -344,6 +424,19 @@ def test_a_weighed_distance_uses_supplied_frequencies():
         ("url", "https://www.example.org/a/?utm_source=x", "example.org/a", 0.0),
         ("category", "Y", "true", 0.0),
         ("people_overlap", "Auer, P., & Freund, Y.", "Peter Auer and Yoav Freund", 0.0),
+        ("title", "03 - The Wild River", "Wild River, The", 0.0),
+        ("title", "Wild River (feat. Ann Lee)", "Wild River", 0.0),
+        ("title", "Wild River (Live)", "Wild River", 0.15),
+        ("title", "Wild River II", "Wild River 3", 0.4),
+        ("proper_noun", "Mr. Bennet", "Mrs. Bennet", 0.9),
+        ("proper_noun", "the UN", "United Nations", 0.05),
+        ("proper_noun", "Bennet's", "Elizabeth Bennet", 0.12),
+        ("proper_noun", "Elizabeth", "Elizabeth Bennet", 0.15),
+        ("proper_noun", "Durham", "Durham University", 0.7),
+        ("duration", "3:45", "3m 45sec", 0.0),
+        ("duration", "225000", "3:45", 0.02),
+        ("year", "'97", "(1997).", 0.0),
+        ("year", "1995", "2000", 0.5),
         ("acronym", "IBM", "International Business Machines", 0.1),
     ],
 )

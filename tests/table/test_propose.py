@@ -35,6 +35,7 @@ def made(pattern: str, n: int = N) -> list[str | None]:
         "day": lambda: str(chance.randint(1, 28)),
         "month": lambda: str(chance.randint(1, 12)),
         "year": lambda: str(chance.randint(1930, 2020)),
+        "yy": lambda: f"{chance.randint(0, 99):02d}",
         "first": lambda: chance.choice(first),
         "last": lambda: chance.choice(last) + chance.choice(["", "er", "son", "a"]),
         "digits": lambda: str(chance.randint(100_000, 999_999)),
@@ -70,7 +71,9 @@ def made(pattern: str, n: int = N) -> list[str | None]:
         ("x", "${number}.{number}", "amount"),
         ("price", "{number}", "amount"),
         ("revenue", "{big}", "amount"),
-        ("length", "{month}:15", "amount"),
+        ("length", "{month}:15", "duration"),
+        ("runtime", "{number} min", "duration"),
+        ("x", "{month}m {day}sec", "duration"),
         ("x", "{number}.5", "number"),
         ("x", "48.{digits}, 11.{digits}", "coordinates"),
         ("x", "{letter}{month} {day}{letter}{letter}", "code"),
@@ -98,6 +101,14 @@ def made(pattern: str, n: int = N) -> list[str | None]:
             "{last} {word} camera with lens {letter}{letter}{digits}{letter} in black",
             "text with codes",
         ),
+        ("title", "{word} {word} {last}", "title"),
+        ("Song_Name", "{word} {last} (live)", "title"),
+        ("film", "The {word} {number}", "title"),
+        ("year", "'{yy}", "year"),
+        ("year", "({year}).", "year"),
+        ("genre", "{word}, {word}", "list"),
+        ("mention", "Mr. {last}", "proper noun"),
+        ("venue", "{word} {word} {last}", "short text"),
         ("x", "{word} {last}", "short text"),
         ("x", "{last}", "word"),
     ],
@@ -163,6 +174,50 @@ def test_columns_that_belong_together_are_compared_together():
         "soft_tokens(title)", "tfidf(text)", "codes_in_text(title + text)",
     ]  # fmt: skip
     assert max(len(row.comparisons) for row in proposal.rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("patterns", "wanted"),
+    [
+        (
+            {"number": "{day}", "title": "{word} {word}", "length": "{month}m {day}sec", "artist": "{last} {word}",
+             "album": "{word} {last} ({year})", "year": "'{yy}"},
+            "code title duration name title year",
+        ),
+        (
+            {"title": "The {word} {last}", "year": "{year}", "director": "{first} {last}", "runtime": "1{day} min",
+             "actors": "{first} {last}, {first} {last}, {first} {last}", "genres": "{word}, {word}"},
+            "title year full-name duration people list",
+        ),
+        (
+            {"title": "{last} {word} camera with lens {letter}{letter}{digits} in black", "manufacturer": "{last}",
+             "price": "{number}.99"},
+            "text-with-codes company amount",
+        ),
+        (
+            {"name": "{first} {last}", "title": "A {word} for {word} {word} in the {word} of {word}",
+             "coauthors": "{first} {last}; {first} {last}", "affiliation": "University of {last}", "year": "{year}"},
+            "full-name long-text people company year",
+        ),
+    ],
+    ids=["music", "films", "products", "authors"],
+)  # fmt: skip
+def test_tables_of_known_shapes(patterns, wanted):
+    records = Records({name: np.array(made(each), dtype=object) for name, each in patterns.items()})
+    rows = propose_columns(records, records.names).rows
+    assert " ".join(row.looks_like.replace(" ", "-") for row in rows) == wanted
+    assert all(1 <= len(row.comparisons) <= 2 for row in rows)
+
+
+def test_names_in_documents_are_names_in_texts():
+    cells = [*made("{first} {last}"), *made("{last}")]
+    docs = [f"d{k % 7}" for k in range(len(cells))]
+    labels = [f"e{k // 3}" for k in range(len(cells))]
+    columns = {"who": labels, "doc": docs, "name": cells}
+    records = Records({name: np.array(column, dtype=object) for name, column in columns.items()})
+    names = {group: propose(records, "who", None, group).names for group in (None, "doc")}
+    assert names["doc"] == ("proper_noun(name)", "company(name)")
+    assert "person_name(name)" in names[None]
 
 
 def test_what_repeats_others_is_left_out():

@@ -11,6 +11,7 @@ from typing import Any
 from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 
 from scdp.compare.content.nicknames import nickname_groups
+from scdp.compare.content.works import SORTS
 
 
 def word_cost(one: str, other: str, initial: float, nickname: float) -> float:
@@ -65,6 +66,68 @@ def company(a: Sequence[str], b: Sequence[str]) -> float:
         if len(one) > 1 and "".join(word[0] for word in one) == "".join(other):
             found = min(found, 0.2)
     return found
+
+
+def title(a: Any, b: Any) -> float:
+    found = matched_words(a.words, b.words, 1.0, 1.0, 0.4)
+    assert found is not None
+    if "".join(a.words) == "".join(b.words):
+        found = min(found, 0.0 if a == b else 0.02)
+    if a.versions != b.versions:
+        found = max(found, 0.4) if a.versions and b.versions else found + 0.15
+    if a.numbers and b.numbers and a.numbers != b.numbers:
+        found = max(found, 0.4)
+    return min(found, 1.0)
+
+
+def proper_noun(a: Any, b: Any) -> float:
+    found = part_of_name(*sorted((a.words, b.words), key=len))
+    if found is None:
+        words = matched_words(a.words, b.words, 0.1, 0.05, 0.2)
+        assert words is not None
+        if "".join(a.words) == "".join(b.words):
+            words = min(words, 0.02)
+        found = 0.4 if words <= 0.25 else 0.75 + 0.25 * words
+    if a.letters == b.acronym or b.letters == a.acronym:
+        found = min(found, 0.05)
+    return max(found, 0.9) if a.sex and b.sex and a.sex != b.sex else found
+
+
+def part_of_name(few: tuple[str, ...], many: tuple[str, ...]) -> float | None:
+    """A level where the words of one name are in the other."""
+    if not set(few) <= set(many) or (len(few) == len(many) and set(few) != set(many)):
+        return None
+    if len(few) == len(many):
+        return 0.0
+    more = len(many) - len(few)
+    first, last = many[: len(few)] == few, many[-len(few) :] == few
+    if any(word in SORTS for word in set(many) - set(few)):
+        return 0.7
+    if last and (more == 1 or nickname_groups(many[0])):
+        return 0.12
+    if first and len(few) == 1 and nickname_groups(few[0]):
+        return 0.15
+    return 0.25 if last or (first and more == 1) else 0.6
+
+
+def duration(a: Any, b: Any) -> float:
+    if a.known and b.known:
+        return relative(a.value, b.value)
+    if not a.known and not b.known:
+        low, high = sorted((a.value, b.value))
+        others = [relative(low * times, high) for times in (60, 1000, 60000)]
+    else:
+        known, other = (a.value, b.value) if a.known else (b.value, a.value)
+        others = [relative(known * times, other) for times in (1 / 60, 1000)]
+    return min(relative(a.value, b.value), 0.02 + min(others), 1.0)
+
+
+def year(a: int, b: int) -> float:
+    gap = abs(a - b)
+    if a < 100 or b < 100:
+        gap = abs(a % 100 - b % 100)
+        gap = min(gap, 100 - gap)
+    return gap / (gap + 5)
 
 
 def address(a: Any, b: Any) -> float:
@@ -186,6 +249,10 @@ class Counted:
         x, y = set(a), set(b)
         shared, left, right = (sum(self._weight(t) ** 2 for t in each) for each in (x & y, x, y))
         return 1 - shared / math.sqrt(left * right)
+
+    def rare_words(self, a: Iterable[str], b: Iterable[str]) -> float:
+        shared, either = ({*a} & {*b}), ({*a} | {*b})
+        return 1 - sum(map(self._weight, shared)) / sum(map(self._weight, either))
 
     def _share(self, a: set[str], b: set[str]) -> float:
         total = sum(map(self._weight, a))

@@ -35,6 +35,7 @@ __all__ = [
     "count_difference",
     "date",
     "default_nicknames",
+    "duration",
     "edit",
     "edit_abbreviation",
     "edit_head",
@@ -49,6 +50,7 @@ __all__ = [
     "people_overlap",
     "person_name",
     "phone",
+    "proper_noun",
     "qgram_tfidf",
     "rare_words",
     "register",
@@ -57,9 +59,11 @@ __all__ = [
     "shared_coauthors",
     "soft_tokens",
     "tfidf",
+    "title",
     "token_set",
     "url",
     "use_nicknames",
+    "year",
 ]
 
 Columns = str | Sequence[str]
@@ -111,7 +115,7 @@ def token_set(column: Columns, **common: Unpack[Common]) -> Comparison:
 
 
 def rare_words(column: Columns, **common: Unpack[Common]) -> Comparison:
-    """As `token_set`, but a word counts by log(1 + texts / texts that have it) among the records at hand: [0, 1]."""
+    """As `token_set`, but a word counts by log(1 + N / records that have it): [0, 1]."""
     return make_comparison("rare_words", column, **common)
 
 
@@ -154,6 +158,34 @@ def person_name(column: Columns, **common: Unpack[Common]) -> Comparison:
 def company(column: Columns, **common: Unpack[Common]) -> Comparison:
     """Words of a company's name matched with words, without legal forms: [0, 1]. An acronym is at most 0.2 away."""
     return make_comparison("company", column, **common)
+
+
+def title(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Words of a title matched with words, without track numbers, guests and what brackets tell: [0, 1].
+
+    A version ("live") that one title tells of adds 0.15; two versions, or two numbers ("II" is 2), are at least 0.4.
+    """
+    return make_comparison("title", column, **common)
+
+
+def proper_noun(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Names in texts, without titles and determiners: [0, 1].
+
+    0.05 an acronym, 0.12 the last name and the whole, 0.15 the first, 0.25 one word more, 0.4 words that are near,
+    0.6 words of one in the other, 0.7 a word for a sort of thing more ("Durham", "Durham University"), 0.75 and more
+    for others; "Mr" and "Mrs" are at least 0.9 apart.
+    """
+    return make_comparison("proper_noun", column, **common)
+
+
+def duration(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """|difference| / the longer; "3:45", "3m 45sec", minutes, seconds and milliseconds: [0, 1]."""
+    return make_comparison("duration", column, **common)
+
+
+def year(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Years apart / (years apart + 5); "'97" is the year 97 of any century: [0, 1)."""
+    return make_comparison("year", column, **common)
 
 
 def phone(column: Columns, **common: Unpack[Common]) -> Comparison:

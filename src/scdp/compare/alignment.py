@@ -44,6 +44,7 @@ class Rules(NamedTuple):
 PERSON = Rules(initial=0.1, nickname=0.05, extra=0.2)
 COMPANY = Rules(initial=1.0, nickname=1.0, extra=0.5)
 ADDRESS = Rules(initial=1.0, nickname=1.0, extra=0.3)
+TITLE = Rules(initial=1.0, nickname=1.0, extra=0.4)
 
 
 def numbered_letters(texts: Sequence[Sequence[str]]) -> tuple[NDArray[Any], int]:

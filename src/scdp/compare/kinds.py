@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scdp.compare.content.addresses import AddressScorer, address_tokens, parse_address
 from scdp.compare.content.amounts import (
+    DurationScorer,
     PlaceScorer,
     RelativeScorer,
+    YearScorer,
     parse_amount,
     parse_category,
+    parse_duration,
     parse_place,
+    parse_year,
 )
 from scdp.compare.content.codes import (
     CodeScorer,
@@ -42,14 +46,15 @@ from scdp.compare.content.words import (
     parse_members,
     parse_people,
     qgrams,
+    rare_words_scorer,
     tfidf_scorer,
 )
+from scdp.compare.content.works import NounScorer, TitleScorer, parse_proper_noun, parse_title
 from scdp.compare.scorers import (
     ExactScorer,
     FunctionScorer,
     NumberScorer,
     RapidFuzzScorer,
-    RareWordsScorer,
     Scorer,
     SharedNamesScorer,
     SubstringScorer,
@@ -71,10 +76,9 @@ Parse = Callable[["Comparison", Sequence[str]], list[Any]]
 class Kind:
     """`part` is a transform the kind always applies; `options` are those it has, with their defaults.
 
-    With `of_all`, the distance of two records depends on the others at hand. `parse` gives the parts of texts (None =
-    missing), `tokens` what of a value others may share; without it the value is shared as a whole. With `forms`, tokens
-    are several forms of the same, and the rarest one shared counts alone. `levels` are phrases for people, each with
-    the largest distance it is for.
+    `parse` gives the parts of texts (None = missing), `tokens` what of a value others may share; without it the value
+    is shared as a whole. With `forms`, tokens are several forms of the same, and the rarest one shared counts alone.
+    `levels` are phrases for people, each with the largest distance it is for.
     """
 
     value: Value
@@ -82,7 +86,6 @@ class Kind:
     range: str = "[0, 1]"
     part: str | None = None
     options: Mapping[str, float | str | None] = field(default_factory=dict)
-    of_all: bool = False
     parse: Parse | None = None
     tokens: Callable[[Any], Iterable[Hashable]] | None = None
     forms: bool = False
@@ -145,20 +148,34 @@ _WORDS = _levels(
     "words", (0.2, "nearly the same words"), (0.5, "many words in common"), (0.99, "few words in common")
 )
 
+_TEXT = _levels("text", (0.15, "nearly the same text"), (0.4, "similar texts"))
+
 BUILT_IN: dict[str, Kind] = {
-    "edit": Kind("text", _EDIT),
-    "edit_head": Kind("text", _EDIT, part="head"),
-    "edit_abbreviation": Kind("text", _EDIT, part="abbreviation"),
-    "longest_common_substring": Kind("text", lambda prepared: SubstringScorer(prepared.vocabulary)),
-    "longest_common_subsequence": Kind("text", _rapidfuzz("LCSseq")),
-    "jaro_winkler": Kind("text", _rapidfuzz("JaroWinkler")),
-    "token_set": Kind("text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split),
-    "rare_words": Kind(
-        "text", lambda prepared: RareWordsScorer(prepared.vocabulary), of_all=True, tokens=str.split
+    "edit": Kind("text", _EDIT, levels=_TEXT),
+    "edit_head": Kind("text", _EDIT, part="head", levels=_levels("last word", (0.3, "similar last words"))),
+    "edit_abbreviation": Kind(
+        "text", _EDIT, part="abbreviation", levels=_levels("abbreviation", (0.5, "similar abbreviations"))
     ),
-    "exact": Kind("text", lambda prepared: ExactScorer(), range="{0, 1}"),
-    "absolute": Kind("number", _scaled_numbers, range="[0, inf), 1 = scale", options={"scale": None}),
-    "count_difference": Kind("share", lambda prepared: NumberScorer(prepared.vocabulary, 1.0), of_all=True),
+    "longest_common_substring": Kind(
+        "text",
+        lambda prepared: SubstringScorer(prepared.vocabulary),
+        levels=_levels("text", (0.6, "a long part in common"), (0.99, "a short part in common")),
+    ),
+    "longest_common_subsequence": Kind("text", _rapidfuzz("LCSseq"), levels=_TEXT),
+    "jaro_winkler": Kind("text", _rapidfuzz("JaroWinkler"), levels=_TEXT),
+    "token_set": Kind(
+        "text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split, levels=_WORDS
+    ),
+    "rare_words": Kind("text", lambda prepared: rare_words_scorer(prepared.tokens), tokens=str.split),
+    "exact": Kind("text", lambda prepared: ExactScorer(), range="{0, 1}", levels=_levels("value")),
+    "absolute": Kind(
+        "number",
+        _scaled_numbers,
+        range="[0, inf), 1 = scale",
+        options={"scale": None},
+        levels=((0.0, "the same number"), (0.1, "near numbers"), (0.5, "similar numbers")),
+    ),
+    "count_difference": Kind("share", lambda prepared: NumberScorer(prepared.vocabulary, 1.0)),
     "shared_coauthors": Kind(
         "names", _shared_names, range="(0, 1]", options={"separator": None, "threshold": 0.1}, tokens=tuple
     ),
@@ -180,6 +197,33 @@ BUILT_IN: dict[str, Kind] = {
         parse=_each(parse_company),
         tokens=tuple,
         levels=_levels("company", (0.25, "nearly the same company"), (0.75, "companies that agree in part")),
+    ),
+    "title": Kind(
+        "parts",
+        lambda prepared: TitleScorer(prepared.vocabulary),
+        parse=_each(parse_title),
+        tokens=lambda title: title.words,
+        levels=_levels(
+            "title",
+            (0.2, "nearly the same title, or another version"),
+            (0.5, "titles that agree in part"),
+            (0.99, "titles with little in common"),
+        ),
+    ),
+    "proper_noun": Kind(
+        "parts",
+        lambda prepared: NounScorer(prepared.vocabulary),
+        parse=_each(parse_proper_noun),
+        tokens=lambda noun: noun.words,
+        levels=_levels(
+            "name",
+            (0.05, "one is the acronym of the other"),
+            (0.15, "the last or the first name, and the whole"),
+            (0.25, "a name, and one with a word more"),
+            (0.4, "names that are written alike"),
+            (0.6, "the words of one are in the other"),
+            (0.7, "the name of another sort of thing"),
+        ),
     ),
     "date": Kind(
         "parts",
@@ -249,7 +293,6 @@ BUILT_IN: dict[str, Kind] = {
         parse=_each(parse_codes_in_text),
         tokens=tuple,
         forms=True,
-        of_all=True,
         levels=(
             (0.2, "a rare code in common"),
             (0.5, "a code in common that others have too, or a part of one"),
@@ -262,6 +305,21 @@ BUILT_IN: dict[str, Kind] = {
         lambda prepared: RelativeScorer(prepared.vocabulary),
         parse=_each(parse_amount),
         levels=_levels("amount", (0.1, "amounts within a tenth"), (0.5, "amounts within a half")),
+    ),
+    "duration": Kind(
+        "parts",
+        lambda prepared: DurationScorer(prepared.vocabulary),
+        parse=_each(parse_duration),
+        levels=_levels(
+            "length", (0.05, "lengths that agree but for rounding or units"), (0.2, "similar lengths")
+        ),
+    ),
+    "year": Kind(
+        "parts",
+        lambda prepared: YearScorer(prepared.vocabulary),
+        range="[0, 1), 0.5 = 5 years",
+        parse=_each(parse_year),
+        levels=_levels("year", (0.17, "years next to each other"), (0.5, "years at most five apart")),
     ),
     "geo": Kind(
         "parts",
@@ -282,28 +340,24 @@ BUILT_IN: dict[str, Kind] = {
         "text",
         lambda prepared: tfidf_scorer(prepared.tokens),
         tokens=str.split,
-        of_all=True,
         levels=_WORDS,
     ),
     "qgram_tfidf": Kind(
         "text",
         lambda prepared: tfidf_scorer(prepared.tokens),
         tokens=qgrams,
-        of_all=True,
         levels=_levels("text", (0.2, "nearly the same text"), (0.6, "similar texts")),
     ),
     "soft_tokens": Kind(
         "text",
         lambda prepared: SoftTokensScorer(prepared.tokens, contained=False),
         tokens=str.split,
-        of_all=True,
         levels=_WORDS,
     ),
     "contained_tokens": Kind(
         "text",
         lambda prepared: SoftTokensScorer(prepared.tokens, contained=True),
         tokens=str.split,
-        of_all=True,
         levels=(
             (0.05, "the words of one are in the other"),
             (0.5, "most words of one are in the other"),

@@ -177,40 +177,6 @@ class TokenSetScorer:
         return np.asarray(1.0 - shared / (left + right - shared), dtype=np.float32)
 
 
-class RareWordsScorer:
-    """As between sets of words, but a word counts by how rare it is: log(1 + texts / texts that have it)."""
-
-    def __init__(self, vocabulary: Sequence[str]) -> None:
-        words = incidence([text.split() for text in vocabulary])
-        n_texts = np.maximum(np.asarray(words.sum(axis=0)).ravel(), 1)
-        rarity = np.log1p(len(vocabulary) / n_texts)
-        self._words = words.astype(np.float64)
-        # The root, so that the product of two texts has the rarity of what they share.
-        self._words.data *= np.sqrt(rarity)[self._words.indices]
-        self._sizes = np.asarray((self._words * self._words).sum(axis=1)).ravel()
-
-    def block(self, rows: Integers, columns: Integers | None, workers: int) -> Features:
-        def score(some: Integers, others: Integers) -> Features:
-            shared = (self._words[some] @ self._words[others].T).toarray()
-            return self._distance(shared, self._sizes[some][:, None], self._sizes[others])
-
-        return by_rows(rows, columns, score)
-
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        out = np.empty(len(left), dtype=np.float32)
-        for start in range(0, len(left), PAIRS_AT_ONCE):
-            part = slice(start, start + PAIRS_AT_ONCE)
-            one, other = left[part], right[part]
-            shared = np.asarray(self._words[one].multiply(self._words[other]).sum(axis=1)).ravel()
-            out[part] = self._distance(shared, self._sizes[one], self._sizes[other])
-        return out
-
-    @staticmethod
-    def _distance(shared: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> Features:
-        # Sums in another order differ in their last digits, and a text must be at 0 from itself.
-        return np.asarray(np.abs(np.round(1.0 - shared / (left + right - shared), 6)), dtype=np.float32)
-
-
 def incidence(sets: Sequence[Sequence[str]], known: dict[str, int] | None = None) -> Any:
     """A sparse 0/1 matrix (sets, members); `known` maps members to columns and is filled as they appear."""
     from scipy.sparse import csr_array

@@ -101,7 +101,9 @@ class Estimator(ClusterMixin, BaseEstimator):
         check_index(X, y, "y")
         X = check_rows(self, X, reset=True)
         known = check_known(y, len(X))
-        spec = propose_spec(X) if self.spec is None and isinstance(X, Records) else self.spec
+        spec = self.spec
+        if spec is None and isinstance(X, Records):
+            spec = propose_spec(X, groups is not None)
         grouped = check_groups(groups, X, spec)
         self.check_parameters()
         self._check_memory(extent(X, known, grouped, spec, self.metric), None)

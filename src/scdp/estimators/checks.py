@@ -86,9 +86,9 @@ def is_numeric(kind: Any) -> bool:
     return getattr(kind, "kind", "O") in "iufb"
 
 
-def propose_spec(records: Records) -> Spec:
+def propose_spec(records: Records, in_documents: bool = False) -> Spec:
     """How to compare records whose clusters are given apart from them."""
-    fields = proposed_comparisons(records, records.names)
+    fields = proposed_comparisons(records, records.names, in_documents=in_documents)
     if not fields:
         raise InputError(f"{records.source}: no column is left to compare; give a spec")
     return Spec("entity", fields)

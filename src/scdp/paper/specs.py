@@ -56,3 +56,56 @@ def coreference_spec(entity: str = "cluster_id", id: str = "record_id", group: s
         id=id,
         group=group,
     )
+
+
+def richer_references_spec(entity: str = "cluster_id", id: str = "record_id") -> Spec:
+    """Citations as `references_spec` has them, by rare words, lists of people and near years."""
+    return Spec(
+        entity,
+        [
+            compare.soft_tokens("title"),
+            compare.qgram_tfidf("title"),
+            compare.people_overlap("author"),
+            compare.person_name("author", of="first_of_list"),
+            compare.year("date"),
+            compare.soft_tokens("venue"),
+            compare.edit("venue"),
+        ],
+        id=id,
+    )
+
+
+def richer_identity_spec(entity: str = "cluster_id", id: str = "record_id") -> Spec:
+    """Authors' names as `identity_spec` has them, with compatible initials, rare coauthors and words of titles."""
+    return Spec(
+        entity,
+        [
+            compare.person_name("first"),
+            compare.edit("first"),
+            compare.person_name(["first", "last"]),
+            compare.people_overlap("coauthors", separator=";"),
+            compare.soft_tokens("title"),
+            compare.exact("venue"),
+            compare.soft_tokens("booktitle"),
+            compare.year("year"),
+        ],
+        id=id,
+    )
+
+
+def richer_coreference_spec(
+    entity: str = "cluster_id", id: str = "record_id", group: str | None = "doc"
+) -> Spec:
+    """Mentions as `coreference_spec` has them, with parts of names, acronyms, the whole mention and its sort."""
+    return Spec(
+        entity,
+        [
+            compare.proper_noun("name"),
+            compare.qgram_tfidf("name"),
+            compare.proper_noun("span"),
+            compare.jaro_winkler("head"),
+            compare.category("etype"),
+        ],
+        id=id,
+        group=group,
+    )

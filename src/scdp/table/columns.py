@@ -13,7 +13,7 @@ from functools import partial
 
 from scdp.compare.cells import cell_text, placeholder_key, year
 from scdp.compare.content.addresses import has_street_word
-from scdp.compare.content.amounts import DURATION, parse_place
+from scdp.compare.content.amounts import parse_duration, parse_place, parse_year
 from scdp.compare.content.codes import WEAK, parse_codes_in_text
 from scdp.compare.content.dates import parse_date
 from scdp.compare.content.names import has_legal_form, to_latin, word_set, words_of
@@ -28,7 +28,7 @@ CATEGORIES, TIMES, LONG_CATEGORY = 30, 10, 2.5
 FEWEST_NAMES = 8
 LONG_TEXT, LONG_WORDS = 40, 5
 VERY_LONG_TEXT = 200
-LONG_DATE = 30
+LONG_DATE, LONG_YEAR = 30, 12
 # Distinct cells that are looked at; of more, those at even steps.
 MOST_LOOKED_AT = 3_000
 N_EXAMPLES = 3
@@ -54,7 +54,8 @@ _HINTS = {
     "last name": "last lastname lname sur surname family familyname nachname nom apellido apellidos cognome "
     "achternaam ln maiden",
     "full name": "fullname person author actor director customer patient contact kunde speaker player owner",
-    "name": "name names naam nome mention artist singer band entity title label",
+    "name": "name names naam nome artist singer band label",
+    "proper noun": "mention mentions entity noun nouns propn antecedent",
     "company": "company firm employer org organisation organization business firma societe empresa manufacturer brand "
     "maker publisher vendor supplier label studio club team restaurant shop store institution affiliation university",
     "date": "date dob birth birthdate born day datum geburtsdatum naissance released release created modified",
@@ -65,10 +66,13 @@ _HINTS = {
     "code": "zip postcode postal plz zipcode ssn soc sec id isbn issn doi ean upc sku asin code number no nr num "
     "account iban serial reference ref key passport licence license model",
     "amount": "price cost amount revenue salary income total preis prix precio umsatz value fee budget turnover "
-    "balance length duration runtime",
+    "balance",
+    "duration": "length duration runtime time dauer laufzeit playtime running",
     "people": "authors author coauthors actors cast artists editors directors members writers names creators",
     "title": "title song track album book paper movie film headline product item subject venue journal "
-    "booktitle conference",
+    "booktitle conference work release",
+    "venue": "venue journal booktitle conference proceedings series",
+    "list": "genre genres category categories tag tags keyword keywords topic topics subjects languages countries",
     "notes": "note notes comment comments remark remarks memo bemerkung bemerkungen kommentar observaciones remarque",
     "origin": "part split fold source dataset partition subset origin src sample",
     "latitude": "lat latitude breitengrad breite",
@@ -189,10 +193,12 @@ def _look(cells: _Cells, hints: frozenset[str]) -> tuple[str, str | None]:
     for look, holds in _FORMATS:
         if cells.share(holds) > MANY:
             return look, None
+    if "year" in hints and cells.mean_length <= LONG_YEAR and cells.share(_is_year) > MOST:
+        return "year", None
     if _is_date(cells, hints):
         return "date", None
-    if cells.share(DURATION.fullmatch) > FEW and cells.share(_is_amount) > MOST:
-        return "amount", None
+    if _is_duration(cells, hints):
+        return "duration", None
     if cells.share(_NUMBER.fullmatch) > MOST:
         return _number(cells, hints), None
     separator = _separator(cells, hints)
@@ -220,9 +226,11 @@ def _text(cells: _Cells, hints: frozenset[str]) -> str:
         return "address"
     if cells.share(_CODE.fullmatch) > MANY and cells.mean_words < 3:
         return "code"
+    if "proper noun" in hints and cells.mean_words <= LONG_WORDS:
+        return "proper noun"
     if cells.share(has_legal_form) > 0.15 or ("company" in hints and cells.mean_length <= LONG_TEXT):
         return "company"
-    names = cells.share(_NAME.fullmatch) > MANY
+    names = cells.share(_NAME.fullmatch) > MANY and "title" not in hints
     if names and cells.mean_words <= LONG_WORDS:
         if "full name" in hints or {"first name", "last name"} <= hints:
             return "full name"
@@ -231,7 +239,7 @@ def _text(cells: _Cells, hints: frozenset[str]) -> str:
                 return look
         if "place" in hints:
             return "place"
-        if "title" not in hints and cells.share(_has_given_name) > 0.15:
+        if cells.share(_has_given_name) > 0.15:
             return "first name" if cells.mean_words < 1.3 else "full name"
         if "name" in hints:
             return "name"
@@ -239,9 +247,11 @@ def _text(cells: _Cells, hints: frozenset[str]) -> str:
         return "very long text"
     if cells.mean_length > LONG_TEXT or cells.mean_words > LONG_WORDS:
         return "text with codes" if cells.share(_has_code) > SOME else "long text"
-    if cells.mean_words < 1.3:
-        return "word"
-    return "text with codes" if cells.share(_has_code) > 0.5 else "short text"
+    if cells.share(_has_code) > 0.5:
+        return "text with codes"
+    if "title" in hints and "venue" not in hints:
+        return "title"
+    return "word" if cells.mean_words < 1.3 else "short text"
 
 
 def _number(cells: _Cells, hints: frozenset[str]) -> str:
@@ -296,6 +306,8 @@ def _separator(cells: _Cells, hints: frozenset[str]) -> str | None:
     for mark in (";", "|"):
         if cells.share(partial(_holds, mark)) > SOME:
             return mark
+    if "list" in hints and "people" not in hints and _repeats_members(cells):
+        return ","
     if cells.share(lambda text: "," in text or _BIBLIOGRAPHY.search(text)) < SOME:
         return None
     if cells.share(lambda text: _lists_people(text, ",")) > (MANY if "people" in hints else MOST):
@@ -306,6 +318,12 @@ def _separator(cells: _Cells, hints: frozenset[str]) -> str | None:
     if "people" in hints and cells.share(_BIBLIOGRAPHY.search) > SOME:
         return ""
     return None
+
+
+def _repeats_members(cells: _Cells) -> bool:
+    """Whether cells are lists with commas of members that other lists have too."""
+    members = [part.strip().lower() for text in cells.distinct for part in text.split(",")]
+    return cells.share(partial(_holds, ",")) > FEW and len(set(members)) < SOME * len(members)
 
 
 def _holds(mark: str, text: str) -> bool:
@@ -367,8 +385,21 @@ def _has_code(text: str) -> bool:
     )
 
 
-def _is_amount(text: str) -> bool:
-    return bool(DURATION.fullmatch(text) or _NUMBER.fullmatch(text))
+def _is_year(text: str) -> bool:
+    found = parse_year(text)
+    return found is not None and (found < 100 or found in YEARS)
+
+
+def _is_duration(cells: _Cells, hints: frozenset[str]) -> bool:
+    """Numbers or times, some of which say their unit; with a hint none need say it."""
+
+    def told(text: str) -> bool:
+        found = parse_duration(text) if len(text) <= LONG_DATE else None
+        return found is not None and found.known
+
+    if cells.share(lambda text: told(text) or _NUMBER.fullmatch(text)) <= MOST:
+        return False
+    return "duration" in hints or cells.share(told) > SOME
 
 
 def _has_given_name(text: str) -> bool:

@@ -18,6 +18,8 @@ from scdp.table.records import Records
 MIXED_UP = 0.01
 # A column repeats others if its words are theirs in so many records.
 REPEATED = 0.9
+# Names in documents have at least this share of names of one word.
+SINGLE_WORDS = 0.2
 # A column repeats the label if it does so for at least so many clusters of two records or more.
 FEWEST_CLUSTERS = 10
 SAME_AS_LABEL = 0.5
@@ -59,13 +61,15 @@ class Proposal:
 
 
 def proposed_comparisons(
-    records: Records, columns: Iterable[str], entity: str | None = None
+    records: Records, columns: Iterable[str], entity: str | None = None, in_documents: bool = False
 ) -> list[Comparison]:
     """The comparisons of `propose_columns`."""
-    return list(propose_columns(records, columns, entity).fields)
+    return list(propose_columns(records, columns, entity, in_documents).fields)
 
 
-def propose_columns(records: Records, columns: Iterable[str], entity: str | None = None) -> Proposal:
+def propose_columns(
+    records: Records, columns: Iterable[str], entity: str | None = None, in_documents: bool = False
+) -> Proposal:
     """What each of the columns looks like, and comparisons that suit it: at most two a column.
 
     Parameters
@@ -76,6 +80,8 @@ def propose_columns(records: Records, columns: Iterable[str], entity: str | None
         Those that may be compared.
     entity
         The column of known clusters: a column that repeats it is left out.
+    in_documents
+        Whether records are mentions in documents: names are then names in texts.
 
     Example
     -------
@@ -84,6 +90,8 @@ def propose_columns(records: Records, columns: Iterable[str], entity: str | None
     ['phone']
     """
     looks = {name: look_at(records, name) for name in columns}
+    if in_documents:
+        looks = {name: _mentioned(look) for name, look in looks.items()}
     reasons = _reasons(records, looks, entity)
     used = {name: look for name, look in looks.items() if name not in reasons}
     compared = _joined(used)
@@ -93,6 +101,13 @@ def propose_columns(records: Records, columns: Iterable[str], entity: str | None
     return Proposal(
         tuple(_row(look, compared.get(name, ()), reasons.get(name, "")) for name, look in looks.items())
     )
+
+
+def _mentioned(look: ColumnLook) -> ColumnLook:
+    """Names of one word beside longer ones are names in texts."""
+    n_single = sum(" " not in text for text in look.texts)
+    is_name = look.look in ("name", "full name", "company") and n_single > SINGLE_WORDS * len(look.texts)
+    return replace(look, look="proper noun") if is_name else look
 
 
 def _row(look: ColumnLook, comparisons: Sequence[Comparison], reason: str) -> ProposedColumn:
@@ -253,17 +268,20 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "coordinates": ("geo",),
     "latitude": ("absolute",),
     "longitude": ("absolute",),
-    "year": ("absolute",),
+    "year": ("year",),
     "month": ("absolute",),
     "day": ("absolute",),
     "code": ("code",),
     "amount": ("relative",),
+    "duration": ("duration",),
     "number": ("absolute",),
     "category": ("category",),
     "people": ("people_overlap", "qgram_tfidf"),
     "list": ("set_overlap",),
     "word": ("jaro_winkler",),
     "short text": ("company", "edit"),
+    "title": ("title", "qgram_tfidf"),
+    "proper noun": ("proper_noun", "company"),
     "text with codes": ("codes_in_text", "soft_tokens"),
     "long text": ("soft_tokens", "qgram_tfidf"),
     "very long text": ("tfidf",),

@@ -93,7 +93,7 @@ def propose(records: Records, entity: str | None, id: str | None = None, group: 
             f"{records.source}: has {len(others):,} columns to compare, and comparisons are proposed for at most "
             f"{MOST_PROPOSED}; name the fields in a spec"
         )
-    fields = proposed_comparisons(records, others, entity)
+    fields = proposed_comparisons(records, others, entity, group is not None)
     if not fields:
         raise InputError(f"{records.source}: no column is left to compare; name the fields in the spec")
     return Spec(entity, fields, id, group)

@@ -66,6 +66,15 @@ def _cosine(shared: Values, left: Values, right: Values) -> Values:
     return np.clip(1.0 - shared / np.sqrt(left * right), 0.0, 1.0)
 
 
+def rare_words_scorer(tokens: Tokens) -> SharedScorer:
+    """1 - the share of the words of either that both have, each by log(1 + N / count)."""
+    return SharedScorer(tokens, np.log1p(tokens.n_records / tokens.counts), _jaccard)
+
+
+def _jaccard(shared: Values, left: Values, right: Values) -> Values:
+    return np.clip(1.0 - shared / (left + right - shared), 0.0, 1.0)
+
+
 def overlap_scorer(tokens: Tokens) -> SharedScorer:
     """1 - the mean of the shares of either list that the other has."""
     return SharedScorer(tokens, np.ones(len(tokens.texts)), _overlap)
