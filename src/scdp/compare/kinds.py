@@ -166,7 +166,12 @@ BUILT_IN: dict[str, Kind] = {
     "token_set": Kind(
         "text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split, levels=_WORDS
     ),
-    "rare_words": Kind("text", lambda prepared: rare_words_scorer(prepared.tokens), tokens=str.split),
+    "rare_words": Kind(
+        "text",
+        lambda prepared: rare_words_scorer(prepared.tokens),
+        tokens=str.split,
+        levels=_WORDS,
+    ),
     "exact": Kind("text", lambda prepared: ExactScorer(), range="{0, 1}", levels=_levels("value")),
     "absolute": Kind(
         "number",
