@@ -1,11 +1,11 @@
 """Whether the intervals of precision, recall, F and B-cubed hold the truth, and those of counts by segment.
 
-python -m benchmarks.estimates [--sets rldata500,...] [--splits 5] [--most 600] [--judged 50] [--out FILE]
+python -m benchmarks.estimates [--sets rldata500,...] [--splits 5] [--labels 60] [--most 300] [--judged 50] [--out FILE]
 
-Of each development set, 30 % of the clusters are labelled and others, up to `--most` records, are clustered; by turns
-the answer is that of highest F, or one with a floor on precision, so that recalls differ. Judged records are drawn by
-the design of `scdp estimate --draw` and answered by the truth. Segments are records whose first cell starts with the
-same letter.
+Of each development set, some clusters are labelled and others, up to `--most` records, are clustered; by turns the
+answer is that of highest F, or one with a floor on precision, so that recalls differ. Judged records are drawn by the
+design of `scdp estimate --draw` and answered by the truth. Segments are records whose first cell starts with the same
+letter.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(TABLES))
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--most", type=int, default=600, help="records to cluster")
+    parser.add_argument("--most", type=int, default=300, help="records to cluster")
+    parser.add_argument("--labels", default="60", help="labelled clusters, or a share such as 30%%")
     parser.add_argument("--judged", type=int, default=50, help="records that are judged")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -49,7 +50,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for seed in range(options.splits):
         for name in options.sets.split(","):
-            for problem in problems(name, ["30%"], seed, options.most):
+            for problem in problems(name, [options.labels], seed, options.most):
                 rows.append(measure(problem, seed, options.judged))
                 print(line(rows[-1]), flush=True)
                 if options.out:

@@ -56,12 +56,12 @@ def test_metrics_follow_what_was_held_out():
     answer = np.arange(40) // 2
     plain = random_posterior().expected_metrics(answer)
     for off in (1.0, -1.0):
-        sure = Reliability(np.array([-off, 1.0]), np.diag([1e-8, 1e-8]), (1e-6, 1e6))
+        sure = Reliability(np.array([-off, 1.0]), np.diag([1e-8, 1e-8]), (1e-6, 1e6), (1e6, 1e6))
         found = random_posterior(reliability=sure).expected_metrics(answer)
         # A probability of one half becomes that of log-odds -off.
         assert found["precision"]["mean"] == pytest.approx(1 / (1 + np.exp(off)), abs=0.02)
         assert (found["n_clusters"]["mean"] > plain["n_clusters"]["mean"]) == (off > 0)
-    same = Reliability(np.array([0.0, 1.0]), np.diag([1e-12, 1e-12]), (1e-6, 1e6))
+    same = Reliability(np.array([0.0, 1.0]), np.diag([1e-12, 1e-12]), (1e-6, 1e6), (1e6, 1e6))
     found = random_posterior(reliability=same).expected_metrics(answer)
     for name, values in plain.items():
         assert found[name]["mean"] == pytest.approx(values["mean"], rel=0.01), name

@@ -15,6 +15,7 @@ COMMANDS = {
     "cluster": ("scdp.cli.cluster_command", "Group new records by a fitted model."),
     "explain": ("scdp.cli.explain_command", "Say why two records are or are not together."),
     "estimate": ("scdp.cli.estimate_command", "Say how good a kept result is, without gold clusters."),
+    "compare": ("scdp.cli.compare_command", "Say what changed between two kept results."),
     "query": ("scdp.cli.query_command", "Ask a question in SQL of a kept result, with intervals."),
     "label": ("scdp.cli.label_command", "Answer questions about records that have no labels."),
     "review": ("scdp.cli.review_command", "Look through a result and decide what is in doubt."),

@@ -34,11 +34,15 @@ MOST_DRAWS = 400
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """The line through the log-odds, (offset, slope) with its covariance, and the missed share as a Beta(a, b)."""
+    """The line through the log-odds, (offset, slope) with its covariance, and the missed share as a Beta(a, b).
+
+    `unlikely` is about pairs that are most likely apart: how many of them were together, and how many were expected.
+    """
 
     line: Floats
     covariance: Floats
     missed: tuple[float, float]
+    unlikely: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of(cls, calibration: Calibration | None, n_clusters: int | None) -> Self:
@@ -59,7 +63,8 @@ class Reliability:
         used = full & (calibration.edges[:-1] >= LOWEST - 1e-9)
         line, curvature = _fit_line(predicted[used], observed[used], weight * count[used], prior)
         low = full & ~used
-        excess = weight * max(float((count[low] * (observed[low] - predicted[low])).sum()), 0.0)
+        were, expected = (weight * float((count[low] * each[low]).sum()) for each in (observed, predicted))
+        excess = max(were - expected, 0.0)
         return cls(
             line,
             np.asarray(np.linalg.inv(curvature), np.float64),
@@ -72,6 +77,7 @@ class Reliability:
             "line": self.line.tolist(),
             "covariance": self.covariance.ravel().tolist(),
             "missed": list(self.missed),
+            "unlikely": list(self.unlikely),
         }
 
     @classmethod
@@ -109,15 +115,31 @@ class Reliability:
         # (draw, level): how much more likely pairs of a level are than the draws say.
         change = 1.0 / (1.0 + np.exp(-(offset[:, None] + np.maximum(slope, 0.05)[:, None] * levels.log_odds)))
         change -= levels.probability
-        right = np.clip(counts.right + scale * change @ levels.linked, 0.0, counts.links)
-        true = np.maximum(counts.true + scale * change @ levels.all, right) / (1.0 - missed)
-        precision = np.clip(counts.b_cubed_precision + change @ levels.b_cubed, 1e-6, 1.0)
+        # Of pairs that are most likely apart, fewer may be together than the draws say; more are counted as missed.
+        were, expected = self.unlikely
+        share = np.minimum(rng.gamma(were + 1.0, 1.0, n) / (expected + 1.0), 1.0)
+        low = levels.probability < LOWEST
+        change[:, low] = (share - 1.0)[:, None] * levels.probability[low]
+        # Pairs are counted whole: a small chance of being wrong leaves most small tables without a wrong pair.
+        by_right, by_true = scale * change @ levels.linked, scale * change @ levels.all
+        right = np.clip(np.rint(counts.right + by_right), 0.0, counts.links)
+        true = np.maximum(np.rint(counts.true + by_true), right)
+        true += rng.poisson(true * missed / (1.0 - missed))
+        part = np.divide(right - counts.right, by_right, out=np.zeros(n), where=np.abs(by_right) > 1e-9)
+        precision = np.clip(
+            counts.b_cubed_precision + np.clip(part, 0.0, 2.0) * (change @ levels.b_cubed), 1e-6, 1.0
+        )
         moved = _log_odds(_ratio(right, true)) - _log_odds(_ratio(counts.right, counts.true))
-        recall = 1.0 / (1.0 + np.exp(-(_log_odds(counts.b_cubed_recall) + moved)))
+        recall = np.where(
+            moved == 0.0,
+            counts.b_cubed_recall,
+            1.0 / (1.0 + np.exp(-(_log_odds(counts.b_cubed_recall) + moved))),
+        )
+        recall = np.where(right == true, 1.0, recall)
         n_clusters = counts.n_clusters * np.exp(
             -np.sqrt(scale) * (change @ levels.merging) / counts.n_clusters
         )
-        n_clusters = n_clusters - missed * np.maximum(n_items - n_clusters, 0.0)
+        n_clusters = np.rint(n_clusters - missed * np.maximum(n_items - n_clusters, 0.0))
         return Counts(right, true, counts.links, precision, recall, np.clip(n_clusters, 1.0, n_items))
 
 

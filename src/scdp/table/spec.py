@@ -18,13 +18,14 @@ MOST_PROPOSED = 200
 class Spec:
     """`entity` is the column of known clusters, `id` that of record names, `group` that of documents.
 
-    Without fields, `fit` proposes them from the columns.
+    Without fields, `fit` proposes them from the columns. `golden` has rules of golden records by column.
     """
 
     entity: str | None = None
     fields: tuple[Comparison, ...] = ()
     id: str | None = None
     group: str | None = None
+    golden: tuple[tuple[str, str], ...] = ()
 
     def __init__(
         self,
@@ -32,8 +33,10 @@ class Spec:
         fields: Iterable[Comparison] = (),
         id: str | None = None,
         group: str | None = None,
+        golden: Iterable[tuple[str, str]] = (),
     ) -> None:
-        for name, value in {"entity": entity, "fields": tuple(fields), "id": id, "group": group}.items():
+        given = {"entity": entity, "fields": tuple(fields), "id": id, "group": group, "golden": tuple(golden)}
+        for name, value in given.items():
             object.__setattr__(self, name, value)
         self._check_fields()
 

@@ -16,7 +16,7 @@ from scdp.table.propose import propose_columns
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
-SPEC_KEYS = ("entity", "id", "group", "field")
+SPEC_KEYS = ("entity", "id", "group", "field", "golden")
 LARGEST_FILE = 1 << 20
 MOST_FIELDS = 500
 # The reader of TOML takes time in the square of the parts of a dotted key.
@@ -45,6 +45,9 @@ def write_spec(spec: Spec) -> str:
     for comparison in spec.fields:
         settings = _field_settings(comparison).items()
         blocks.append("[[field]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in settings))
+    if spec.golden:
+        rules = "".join(f"{_toml(column)} = {_toml(rule)}\n" for column, rule in spec.golden)
+        blocks.append(f"[golden]\n{rules}")
     return "\n".join(blocks)
 
 
@@ -74,7 +77,14 @@ class _SpecFile:
                 raise self._error(f"{key} must be the name of a column", key, None)
         fields = [self._field(table, index) for index, table in enumerate(self._tables())]
         self._check_names(fields)
-        return Spec(self.content.get("entity"), fields, self.content.get("id"), self.content.get("group"))
+        golden = self.content.get("golden", {})
+        if not isinstance(golden, dict) or not all(isinstance(rule, str) for rule in golden.values()):
+            raise self._error(
+                'golden must be a table of rules, such as  city = "most frequent"', "golden", None
+            )
+        return Spec(
+            self.content.get("entity"), fields, self.content.get("id"), self.content.get("group"), golden.items()
+        )
 
     def _tables(self) -> list[dict[str, Any]]:
         tables = self.content.get("field", [])
