@@ -29,6 +29,7 @@ from scdp.errors import InputError
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
     from scdp.estimators.result import ClusterResult
+    from scdp.io.atomic import Staged
     from scdp.io.targets import Given
     from scdp.linkage.shards import Engine
     from scdp.table.records import Records
@@ -56,6 +57,9 @@ class Outputs(NamedTuple):
     draws: Path | None
     spreadsheet: Path | None
     summary: Path | None
+    pairs: Path | None = None
+    golden: Path | None = None
+    at_least: float = 0.01
 
     def given(self) -> list[Given]:
         """The files by their options."""
@@ -63,7 +67,8 @@ class Outputs(NamedTuple):
         from scdp.results.folder import FILES
 
         inside = [] if self.draws is None else [Given("--draws", self.draws / name) for name in FILES]
-        return [*list_given({f"--{name}": path for name, path in self._asdict().items()}), *inside]
+        paths = {f"--{name}": path for name, path in self._asdict().items() if name != "at_least"}
+        return [*list_given(paths), *inside]
 
 
 @click.command(epilog=EXAMPLES)
@@ -87,6 +92,20 @@ class Outputs(NamedTuple):
     "--spreadsheet", type=_PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet."
 )
 @click.option("--summary", type=_PATH, metavar="FILE", help="How many clusters, with an interval, as JSON.")
+@click.option(
+    "--pairs", type=_PATH, metavar="FILE", help="All pairs with their probabilities (see --at-least)."
+)
+@click.option(
+    "--at-least",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    default=0.01,
+    show_default=True,
+    metavar="P",
+    help="Pairs of at least this probability.",
+)
+@click.option(
+    "--golden", type=_PATH, metavar="FILE", help="One row for each entity, by the rules of the spec."
+)
 @click.option(
     "--answer",
     metavar="GOAL",
@@ -114,6 +133,9 @@ def cluster(
     uncertain: Path | None,
     spreadsheet: Path | None,
     summary: Path | None,
+    pairs: Path | None,
+    at_least: float,
+    golden: Path | None,
     answer: str | None,
     engine: str,
     workers: int | None,
@@ -148,7 +170,7 @@ def cluster(
         raise InputError("--spec, --entity and --id are of a run without a model; the model has its own")
     check_table_target(out)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
-    outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary)
+    outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary, pairs, golden, at_least)
     _check_outputs(outputs)
     inputs = list_given(
         {
@@ -253,8 +275,9 @@ def _check_outputs(outputs: Outputs) -> None:
     from scdp.io.tables import DELIMITERS
     from scdp.io.targets import check_table_target, check_target
 
-    _, uncertain, report, draws, spreadsheet, summary = outputs
-    check_table_target(uncertain)
+    _, uncertain, report, draws, spreadsheet, summary, pairs, golden, _ = outputs
+    for path in filter(None, (uncertain, pairs, golden)):
+        check_table_target(path)
     if report is not None:
         check_target(report)
         if find_spec(REPORT_MODULE) is None:
@@ -339,7 +362,7 @@ def _write(result: ClusterResult, model: Estimator, outputs: Outputs, force: boo
     from scdp.io.tables import stage_spreadsheet, stage_table
     from scdp.results.folder import FolderMaker, stage_result
 
-    out, uncertain, report, draws, spreadsheet, summary = outputs
+    out, uncertain, report, draws, spreadsheet, summary, pairs, golden, at_least = outputs
     with nullcontext() if draws is None else FolderMaker(draws), Staged(replace=force) as staged:
         stage_table(staged, uncertain, uncertain_columns(result))
         if draws is not None:
@@ -352,7 +375,26 @@ def _write(result: ClusterResult, model: Estimator, outputs: Outputs, force: boo
             stage_spreadsheet(staged, spreadsheet, spreadsheet_columns(result))
         if summary is not None:
             staged.text(summary, json.dumps(result.summary(), indent=1) + "\n")
+        if pairs is not None:
+            _stage_pairs(staged, pairs, result, at_least)
+        if golden is not None:
+            from scdp.results.golden import make_golden
+
+            rules = {} if result.spec is None else dict(result.spec.golden)
+            stage_table(staged, golden, make_golden(result, rules))
         stage_table(staged, out, cluster_columns(result))
+
+
+def _stage_pairs(staged: Staged, path: Path, result: ClusterResult, at_least: float) -> None:
+    from scdp.io.tables import stage_table
+    from scdp.posterior.tables import write_parquet
+    from scdp.results.golden import list_pairs
+
+    columns = list_pairs(result, at_least)
+    if path.suffix.lower() == ".parquet":
+        staged.write(path, lambda part: write_parquet(part, columns))
+    else:
+        stage_table(staged, path, columns)
 
 
 def id_title(result: ClusterResult) -> str:

@@ -122,8 +122,8 @@ class Reliability:
         change[:, low] = (share - 1.0)[:, None] * levels.probability[low]
         # Pairs are counted whole: a small chance of being wrong leaves most small tables without a wrong pair.
         by_right, by_true = scale * change @ levels.linked, scale * change @ levels.all
-        right = np.clip(np.rint(counts.right + by_right), 0.0, counts.links)
-        true = np.maximum(np.rint(counts.true + by_true), right)
+        right = np.clip(np.floor(counts.right + by_right + rng.random(n)), 0.0, counts.links)
+        true = np.maximum(np.floor(counts.true + by_true + rng.random(n)), right)
         true += rng.poisson(true * missed / (1.0 - missed))
         part = np.divide(right - counts.right, by_right, out=np.zeros(n), where=np.abs(by_right) > 1e-9)
         precision = np.clip(
