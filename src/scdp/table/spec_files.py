@@ -83,7 +83,11 @@ class _SpecFile:
                 'golden must be a table of rules, such as  city = "most frequent"', "golden", None
             )
         return Spec(
-            self.content.get("entity"), fields, self.content.get("id"), self.content.get("group"), golden.items()
+            self.content.get("entity"),
+            fields,
+            self.content.get("id"),
+            self.content.get("group"),
+            golden.items(),
         )
 
     def _tables(self) -> list[dict[str, Any]]:
