@@ -46,7 +46,8 @@ class Learned:
 
     `weights` is (reference types, features): the precision of each type in each feature, in units in which half
     the mean squared distance of the training records is 1; `type_shares` is the share of records of each type,
-    the most common first. `n_repeated` is how many labelled clusters have two records or more.
+    the most common first. `n_repeated` is how many labelled clusters have two records or more,
+    `partners` how many others of its cluster a labelled record has in the mean.
     """
 
     model: str
@@ -57,6 +58,7 @@ class Learned:
     type_shares: Floats | None = None
     calibration: Calibration | None = None
     n_repeated: int | None = None
+    partners: float | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ POOR, FAIR = 0.7, 0.9
 VERY_WIDE, WIDE = 0.3, 0.08
 # A cluster with this share of all records, and so many, holds records together by a chain of doubtful links.
 HAIRBALL_SHARE, HAIRBALL_RECORDS = 0.25, 100
+# Labelled records are unlike others if they have so many times more partners; with so few partners nothing is said.
+UNLIKE, LEAST_PARTNERS, FEWEST_RECORDS = 3.0, 0.02, 50
 # A bin of fewer held-out pairs says little; one this far from what was predicted is off.
 FEWEST_PAIRS, LARGEST_GAP = 20, 0.15
 MOST_CHECKED = 200_000
@@ -173,6 +177,7 @@ def judge(result: ClusterResult) -> Verdict:
     """The verdict on a clustering of records."""
     found = [
         *_judge_labels(result),
+        *_judge_choice_of_labels(result),
         *_judge_interval(result),
         *_judge_expected(result),
         *_judge_sizes(result),
@@ -195,10 +200,30 @@ def _judge_labels(result: ClusterResult) -> list[Reason]:
     if n is None or n >= FEW:
         return []
     wanted = max(FEW - n, 1)
+    if n == 0:
+        said = f"No labelled cluster has two records or more; label about {wanted} such clusters."
+    else:
+        said = (
+            f"Only {n} labelled clusters have two records or more; label about {wanted} more such clusters."
+        )
+    # Where the evidence is plain, typical curves do without labels.
+    return [(n < VERY_FEW and not result.expected["f"]["mean"] >= FAIR, said)]
+
+
+def _judge_choice_of_labels(result: ClusterResult) -> list[Reason]:
+    """People label duplicates: where labelled records have far more partners than others, say what that means."""
+    labelled = result.learned.partners
+    n = result.n_records
+    if labelled is None or n < FEWEST_RECORDS:
+        return []
+    found = float((result.sizes * (result.sizes - 1.0)).sum()) / n
+    if max(labelled, LEAST_PARTNERS) <= UNLIKE * max(found, LEAST_PARTNERS):
+        return []
     return [
         (
-            n < VERY_FEW,
-            f"Only {n} labelled clusters have two records or more; label about {wanted} more such clusters.",
+            False,
+            f"Labelled records have {labelled:.1f} others of their cluster in the mean, the clustered ones "
+            f"{found:.1f}: how many duplicates there are rests on the table alone. Label some records at random.",
         )
     ]
 

@@ -57,7 +57,7 @@ HELD_OUT_DRAWS = 16
 SHIFTS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
 SHIFT_COST = 0.15
 # How unsure the constant of the law is, with many labelled clusters and with one.
-BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.5, 1.2
+BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.6, 1.2
 # Without labels: how unsure the slope of the evidence and the constant of the law are.
 NO_LABEL_SLOPE, NO_LABEL_BIAS = 0.1, 1.0
 # An estimated match rate of labelled records is at most so many times too low or too high.
@@ -247,8 +247,10 @@ def draw_from_prior(
         flat[: prior.n_pieces] *= max(1.0 + NO_LABEL_SLOPE * off[0], 0.0)
         parameters = prior.unpack(flat)
         members.append(parameters._replace(bias=NO_LABEL_BIAS * float(off[1])))
+    table = evidence.in_table(pairs.features, pairs.features, max(len(pairs), 1))
+    odds = table.log_odds_of_match
     # How many partners records have is not known, and the table alone tells.
-    return Ensemble(knots, tuple(members), (), evidence, log_odds(0.0), None, choices.n_rescans, None)
+    return Ensemble(knots, tuple(members), (), evidence, odds, None, choices.n_rescans, table)
 
 
 class _Steps:

@@ -295,6 +295,7 @@ class ResolverFit:
             type_shares=np.ones(1),
             calibration=self.calibration,
             n_repeated=self.training.n_repeated,
+            partners=self.ensemble.partners,
         )
 
     def to_parts(self) -> tuple[Words, Arrays]:
