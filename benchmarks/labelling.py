@@ -29,7 +29,8 @@ from scdp.review.log import decisions_of
 from scdp.review.quality import Answered, answered, estimate
 from scdp.review.questions import Ask, Chooser, Question, choose, choose_nearest_half
 from scdp.table.decisions import Constraints, Decision
-from scdp.table.records import Records, read_records
+from scdp.table.readers import read_records
+from scdp.table.records import Records
 
 DATA = Path(os.environ.get("SCDP_DATA", "data"))
 EVERY = 10

@@ -19,6 +19,7 @@ from scdp.io.atomic import Staged
 from scdp.io.tables import stage_table
 from scdp.results import write_result
 from scdp.table.decisions import read_decisions
+from scdp.table.readers import read_records
 
 
 @pytest.fixture
@@ -116,6 +117,15 @@ def test_labels_are_asked_for_where_there_are_none(tmp_path: Path):
     decided = read_decisions(out)
     assert len(decided) == 4
     assert {one for line in decided for one in line.ids} <= set(map(str, made.ids))
-    again = CliRunner().invoke(main, ["label", str(table), "--out", str(out), "--terminal"], input="q\n")
-    assert again.exit_code == 0
+    found = tmp_path / "clusters.csv"
+    words = ["label", str(table), "--out", str(out), "--clusters", str(found), "--terminal"]
+    again = CliRunner().invoke(main, words, input="q\n")
+    assert again.exit_code == 0, again.output
     assert read_decisions(out) == decided
+    clusters = read_records(found)
+    assert clusters.names == ("id", "cluster", "probability")
+    home = dict(zip(clusters["id"], clusters["cluster"], strict=True))
+    for one in decided:
+        if one.decision == "different":
+            assert len({home[identifier] for identifier in one.ids}) == len(one.ids)
+    assert CliRunner().invoke(main, words, input="q\n").exit_code == 2

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.fit_command import say
+from scdp.cli.fit_command import say, spec_of
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
+    from scdp.review.beliefs import Beliefs
     from scdp.review.session import Session
     from scdp.review.view import TableView
     from scdp.table.records import Records
-    from scdp.table.spec import Spec
 
 LOOPBACK = "127.0.0.1"
 EXAMPLES = """\b
 Examples:
   scdp label records.csv --out decisions.jsonl
   scdp label records.csv --out decisions.jsonl --terminal
-  scdp cluster records.csv --decisions decisions.jsonl --out clusters.csv
+  scdp label records.csv --out decisions.jsonl --clusters clusters.csv
 """
 _PATH = click.Path(path_type=Path)
 
@@ -51,16 +51,20 @@ def page_options(command: Any) -> Any:
 @click.command(epilog=EXAMPLES)
 @click.argument("records", type=_PATH)
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="Decisions, as JSON lines; added to.")
+@click.option("--clusters", type=_PATH, metavar="FILE", help="At the end, write: id, cluster, probability.")
 @click.option("--spec", "spec_file", type=_PATH, metavar="FILE", help="How to compare records.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Ids.  [default: the column that sounds like ids]")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
+@click.option("--force", is_flag=True, help="Replace the file of --clusters.")
 @page_options
 def label(
     records: Path,
     out: Path,
+    clusters: Path | None,
     spec_file: Path | None,
     id_column: str | None,
     seed: int,
+    force: bool,
     who: str | None,
     terminal: bool,
     host: str,
@@ -74,18 +78,21 @@ def label(
     is drawn at random, so that the estimate of quality stays honest. Every answer is on the disk before the next
     question is shown, and the same command goes on from there.
     """
-    from scdp.io.targets import Given, check_files, check_target
+    from scdp.io.targets import Given, check_files, check_table_target, check_target, list_given
     from scdp.review.learner import Learner
     from scdp.review.log import DecisionLog
     from scdp.review.session import Session
-    from scdp.table.records import read_records
+    from scdp.table.readers import read_records
 
     check_decisions(out)
     check_target(out)
     inputs = [Given("RECORDS", records), *([Given("--spec", spec_file)] if spec_file else [])]
-    check_files(inputs, [Given("--out", out)], force=True)
+    # Decisions are added to, never replaced.
+    check_files([*inputs, Given("--out", out)], list_given({"--clusters": clusters}), force)
+    if clusters is not None:
+        check_table_target(clusters)
     table = read_records(records)
-    spec = spec_without_labels(table, spec_file, id_column)
+    spec = spec_of(table, spec_file, None, id_column, None)
     ids = ids_of(table, spec.id)
     log = DecisionLog(out, ids)
     say(f"comparing {len(table):,} records", quiet)
@@ -94,6 +101,9 @@ def label(
     view = learner.view(table, ids)
     ask_people(session, view, f"Labels for {records.name}", False, who, terminal, host, port, opens, quiet)
     say(f"{out}: {len(log.decisions)} decisions", quiet)
+    if clusters is not None:
+        write_clusters(clusters, session.settle(), ids, spec.id, force)
+        say(f"{clusters}: {session.beliefs.n_clusters:,} clusters of {len(table):,} records", quiet)
 
 
 def check_decisions(path: Path) -> None:
@@ -102,24 +112,20 @@ def check_decisions(path: Path) -> None:
         raise InputError(f"{path}: decisions are kept as JSON lines; name the file .jsonl")
 
 
-def spec_without_labels(records: Records, spec_file: Path | None, id_column: str | None) -> Spec:
-    """How to compare records whose clusters nobody knows; a column that looks like clusters is not compared."""
-    from scdp.table.propose import proposed_comparisons
-    from scdp.table.roles import find_entity_column, find_id_column
-    from scdp.table.spec import Spec
+def write_clusters(path: Path, beliefs: Beliefs, ids: list[str], id_column: str | None, force: bool) -> None:
+    """The clusters that follow from all answers, as `scdp cluster` writes them."""
+    import numpy as np
 
-    base = None if spec_file is None else Spec.from_toml(spec_file)
-    entity = base.entity if base else find_entity_column(records) or "entity"
-    id_column = id_column or (base.id if base else None) or find_id_column(records, (entity,))
-    if id_column is not None:
-        records.require(id_column)
-    fields = base.fields if base else ()
-    if not fields:
-        left = [name for name in records.names if name not in (id_column, entity)]
-        fields = tuple(proposed_comparisons(records, left))
-    if not fields:
-        raise InputError(f"{records.source}: no column is left to compare; name the fields in a spec")
-    return Spec(entity, fields, id_column)
+    from scdp.estimators.clustering import cluster_names
+    from scdp.io.atomic import Staged
+    from scdp.io.tables import stage_table
+
+    names = cluster_names(beliefs.answer, np.array(ids, dtype=object), [])
+    title = "id" if id_column in (None, "cluster", "probability") else str(id_column)
+    probability = [round(p, 4) for p in beliefs.membership().tolist()]
+    columns = {title: ids, "cluster": names.tolist(), "probability": probability}
+    with Staged(replace=force) as staged:
+        stage_table(staged, path, columns)
 
 
 def ids_of(records: Records, column: str | None) -> list[str]:

@@ -110,6 +110,13 @@ class Beliefs:
         both = self.columns(np.array([row, other]))
         return float((both[:, 0] == both[:, 1]).mean())
 
+    def membership(self) -> Floats:
+        """How sure it is that each record belongs to its cluster: as `Posterior.membership_probability`."""
+        draws = self.base.copy()
+        for items, changed in self._changed.values():
+            draws[:, items] = changed
+        return Posterior(draws[None]).membership_probability(self.answer)
+
     def members_of(self, row: int) -> Integers:
         """The records of the answer's cluster that a record is in."""
         near = self.around(row)

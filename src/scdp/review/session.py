@@ -104,6 +104,14 @@ class Session:
         if self._thread.is_alive():
             self._thread.join(timeout=60)
 
+    def settle(self) -> Beliefs:
+        """The beliefs by all answers, also by those that the background has not come to; the session is over."""
+        self.stop()
+        with self._lock:
+            if self.is_learning:
+                self.beliefs = self._source.refresh(self.log.constraints, self.beliefs)
+            return self.beliefs
+
     def person(self, key: str, name: str | None = None) -> Person:
         """The person of a browser or terminal, known by a key."""
         with self._lock:
