@@ -85,7 +85,7 @@ def blocked(model: EntityResolver, test: Labelled, gold: np.ndarray) -> dict[str
     spec = fitted.rows.spec
     copies = Copies.find(test.data, spec, None, np.full(len(test), -1))
     records = test.data.take(copies.kept)
-    pairs = candidate_pairs(records, fitted.ladder.choose(records, spec))
+    pairs = candidate_pairs(records, fitted.ladder.choose(records, spec).blocking)
     different = gold[copies.kept]
     kept = int((different[pairs.left] == different[pairs.right]).sum())
     return {

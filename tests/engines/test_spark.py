@@ -216,7 +216,7 @@ def taught_by(made: Labelled) -> ResolverFit:
 
 
 def blocked_by(fitted: ResolverFit, records: Records) -> Blocked:
-    return Blocked(records, FIELDS, fitted.ladder.choose(records, SPEC), fitted.ensemble)
+    return Blocked(records, FIELDS, fitted.ladder.choose(records, SPEC).blocking, fitted.ensemble)
 
 
 def check_compared(spark: Any, blocked: Blocked) -> int:

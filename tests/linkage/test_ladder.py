@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scdp import EntityResolver
-from scdp.blocking import Blocking, candidate_pairs, equal, prefix
+from scdp.blocking import Blocking, candidate_pairs, equal, pool, prefix
 from scdp.blocking import ladder as module
-from scdp.blocking.ladder import SIZES, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
+from scdp.blocking.ladder import MANY, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
 from scdp.linkage import resolver_fit
@@ -38,9 +38,10 @@ def learned() -> Ladder:
 
 def test_there_are_blockings_for_every_size():
     n = len(people(900, 1)[0])
-    assert [step.n_records for step in learned().steps] == [n, *SIZES]
+    assert [step.n_records for step in learned().steps] == [n, MANY]
     assert all(step.blockings for step in learned().steps)
     assert not any(blocking.links for step in learned().steps[1:] for blocking in step.blockings)
+    assert learned().pool is not None
 
 
 def test_too_few_labelled_pairs_teach_no_blocking():
@@ -53,12 +54,12 @@ def test_the_most_thorough_blocking_that_is_cheap_enough_is_chosen(monkeypatch):
     spec = spec_of(made)
     one, two, three = (Blocking((equal(prefix("surname", k)),)) for k in (1, 2, 3))
     steps = Ladder((Step(100, (three,)), Step(1000, (one, two)), Step(10_000, (three,))))
-    assert steps.choose(made.data, spec) == one
+    assert steps.choose(made.data, spec).blocking == one
     monkeypatch.setattr(module, "MOST_CANDIDATES_A_RECORD", 0)
     # The last is taken whatever it costs.
-    assert steps.choose(made.data, spec) == two
-    assert Ladder((Step(5, (one,)), Step(10, (three,)))).choose(made.data, spec) == three
-    assert Ladder(()).choose(made.data, spec) == default_blocking(made.data, spec)
+    assert steps.choose(made.data, spec).blocking == two
+    assert Ladder((Step(5, (one,)), Step(10, (three,)))).choose(made.data, spec).blocking == three
+    assert Ladder(()).choose(made.data, spec).blocking == default_blocking(made.data, spec)
 
 
 def test_the_default_blocking_keeps_most_true_pairs():
@@ -68,6 +69,39 @@ def test_the_default_blocking_keeps_most_true_pairs():
     n_true = int((sizes * (sizes - 1) // 2).sum())
     assert (cluster[found.left] == cluster[found.right]).sum() > 0.95 * n_true
     assert len(found) < 0.5 * len(made) * (len(made) - 1) / 2
+
+
+def test_rules_for_many_records_stay_within_their_budget(monkeypatch):
+    made, cluster = people(2000, 3)
+    rules = learned().pool
+    names = module.column_names(spec_of(made))
+    found = {}
+    for budget in (1.0, 8.0):
+        monkeypatch.setattr(pool, "candidate_budget", lambda n, budget=budget: budget)
+        chosen = rules.choose(made.data, names)
+        pairs = candidate_pairs(made.data, chosen.blocking)
+        # The rules were counted one by one on these records, and share some of their pairs.
+        assert len(pairs) <= 1.05 * budget * len(made)
+        found[budget] = pairs.recall(cluster)
+        assert chosen.recall == pytest.approx(found[budget], abs=0.04)
+    assert 0.85 < found[1.0] < found[8.0]
+    assert found[8.0] > 0.97
+
+
+def test_what_a_rule_costs_is_counted_on_a_sample(monkeypatch):
+    made, _ = people(2000, 3)
+    rules = (equal(prefix("surname", 2)), equal("birth_date"))
+    exact = [len(candidate_pairs(made.data, Blocking((rule,)))) / len(made) for rule in rules]
+    np.testing.assert_allclose(pool.count_candidates(made.data, rules), exact)
+    monkeypatch.setattr(pool, "COUNTED_ON", 1000)
+    np.testing.assert_allclose(pool.count_candidates(made.data, rules)[0], exact[0], rtol=0.3)
+
+
+def test_larger_tables_have_fewer_candidates_a_record():
+    budgets = [pool.candidate_budget(n) for n in (1, 10_000, 100_000, 1_000_000, 10**9)]
+    assert budgets[0] == budgets[1] == 64
+    assert 64 > budgets[2] > 16 > budgets[3] > 6
+    assert budgets[4] == pool.LEAST_CANDIDATES
 
 
 def test_columns_without_values_have_a_blocking():
@@ -107,11 +141,16 @@ def test_blockings_survive_their_words():
     [
         {},
         [1],
-        [{"n_records": 0, "blockings": [{}]}],
-        [{"n_records": True, "blockings": [{}]}],
-        [{"n_records": 5, "blockings": []}],
-        [{"n_records": 5, "blockings": [1]}],
-        [{"blockings": [{}]}],
+        {"steps": [1]},
+        {"steps": [{"n_records": 0, "blockings": [{}]}]},
+        {"steps": [{"n_records": True, "blockings": [{}]}]},
+        {"steps": [{"n_records": 5, "blockings": []}]},
+        {"steps": [{"n_records": 5, "blockings": [1]}]},
+        {"steps": [{"blockings": [{}]}]},
+        {"steps": [], "pool": 1},
+        {"steps": [], "pool": {"rules": [], "n_pairs": -1, "kept": ""}},
+        {"steps": [], "pool": {"rules": [], "n_pairs": 1, "kept": "AAAA"}},
+        {"steps": [], "pool": {"rules": [], "n_pairs": 0, "kept": "?"}},
     ],
 )
 def test_damaged_blockings_are_refused(damage):
@@ -125,7 +164,6 @@ def test_a_large_table_is_blocked_and_resolved(monkeypatch, tmp_path, n_known: i
     data, truth = people(400, 2)
     some = np.flatnonzero(cluster < n_known)
     monkeypatch.setattr(resolver_fit, "MOST_PAIRS", 10_000)
-    monkeypatch.setattr(module, "SIZES", (10_000,))
     model = EntityResolver(spec=spec_of(made), boosted=False, n_draws=24, random_state=0)
     model.fit(made.data.take(some), cluster[some])
     assert bool(model.fitted_.ladder.steps) == (n_known == 900)

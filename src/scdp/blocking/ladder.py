@@ -1,6 +1,7 @@
 """Blockings for tables of any size: learned from labelled records where these are enough, else made for the columns.
 
-A block that is small among few records is too large among many, so blockings are learned for several sizes."""
+A block that is small among few records is too large among many. So blockings are learned for two sizes, and for larger
+tables their rules are chosen by what they cost there."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from scdp.blocking import (
 )
 from scdp.blocking.estimates import scaled_up_candidates
 from scdp.blocking.keys import TextColumns, scattered
+from scdp.blocking.pool import ChosenBlocking, RulePool
 from scdp.blocking.training import profile
 from scdp.errors import InputError
 from scdp.table.records import Records
@@ -30,8 +32,8 @@ from scdp.table.spec import Spec
 
 # True pairs that are never compared are lost, so the first blocking keeps nearly all; the others are for more records.
 RECALLS = (0.998, 0.99, 0.95)
-SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
-RECALLS_OF_MANY = (0.99, 0.98, 0.97, 0.96, 0.95, 0.93, 0.9)
+MANY = 10_000
+RECALLS_OF_MANY = (0.99, 0.98, 0.97, 0.95)
 # Fewer labelled pairs than this teach no blocking.
 FEWEST_PAIRS = 100
 # A blocking that would make more candidates a record than this is too thorough for so many records.
@@ -49,31 +51,43 @@ class Step(NamedTuple):
 
 
 class Ladder(NamedTuple):
-    """Blockings by size of the table; without any, one is made for the columns at hand."""
+    """Blockings by size of the table, and rules for larger ones; without any, one is made for the columns at hand."""
 
     steps: tuple[Step, ...]
+    pool: RulePool | None = None
 
-    def choose(self, records: Records, spec: Spec) -> Blocking:
+    def choose(self, records: Records, spec: Spec) -> ChosenBlocking:
         """The most thorough blocking whose candidates are not too many."""
         if not self.steps:
-            return default_blocking(records, spec)
-        fitting = [step for step in self.steps if step.n_records >= len(records)] or self.steps[-1:]
-        *others, last = fitting[0].blockings
+            return ChosenBlocking(default_blocking(records, spec), float("nan"))
+        fitting = [step for step in self.steps if step.n_records >= len(records)]
+        if not fitting and self.pool is not None and self.pool.rules:
+            return self.pool.choose(records, column_names(spec))
+        *others, last = (fitting or self.steps[-1:])[0].blockings
         cheap = (each for each in others if candidates_a_record(records, each) <= MOST_CANDIDATES_A_RECORD)
-        return next(cheap, last)
+        return ChosenBlocking(next(cheap, last), float("nan"))
 
-    def to_words(self) -> list[dict[str, Any]]:
-        return [
+    def to_words(self) -> dict[str, Any]:
+        steps = [
             {"n_records": step.n_records, "blockings": [each.to_dict() for each in step.blockings]}
             for step in self.steps
         ]
+        return {"steps": steps} if self.pool is None else {"steps": steps, "pool": self.pool.to_words()}
 
     @classmethod
     def from_words(cls, stored: object) -> Ladder:
         """What `to_words` gave, checked."""
-        if not isinstance(stored, list):
-            raise InputError("'blockings' is not what belongs there")
-        return cls(tuple(map(_read_step, stored)))
+        try:
+            assert isinstance(stored, Mapping)
+            steps = tuple(map(_read_step, stored["steps"]))
+            return cls(steps, RulePool.from_words(stored["pool"]) if "pool" in stored else None)
+        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            raise InputError("'blockings' is not what belongs there") from error
+
+
+def column_names(spec: Spec) -> tuple[str, ...]:
+    """The columns that a spec compares."""
+    return tuple(dict.fromkeys(name for field in spec.fields for name in field.columns))
 
 
 def _read_step(stored: object) -> Step:
@@ -93,7 +107,7 @@ def learn_ladder(records: Records, spec: Spec, cluster: Integers, seed: int) -> 
         return Ladder(())
     some, known = _take_some(records, cluster, seed)
     steps = []
-    wanted = [(len(records), RECALLS), *((n, RECALLS_OF_MANY) for n in SIZES if n > len(records))]
+    wanted = [(len(records), RECALLS), *([(MANY, RECALLS_OF_MANY)] if len(records) < MANY else [])]
     for size, recalls in wanted:
         try:
             found = learn_blockings(
@@ -109,7 +123,7 @@ def learn_ladder(records: Records, spec: Spec, cluster: Integers, seed: int) -> 
             # What cannot be blocked by rules that were learned still can by rules for any table.
             continue
         steps.append(Step(size, tuple(dict.fromkeys(found))))
-    return Ladder(tuple(steps))
+    return Ladder(tuple(steps), RulePool.learn(some, column_names(spec), known, seed) if steps else None)
 
 
 def _take_some(records: Records, cluster: Integers, seed: int) -> tuple[Records, Integers]:
@@ -134,7 +148,7 @@ def candidates_a_record(records: Records, blocking: Blocking) -> float:
 
 def default_blocking(records: Records, spec: Spec) -> Blocking:
     """Pairs that share a rare value, rare words or rare q-grams, in one column or over all of them."""
-    names = list(dict.fromkeys(name for field in spec.fields for name in field.columns))
+    names = column_names(spec)
     columns = TextColumns(records)
     profiles = [found for name in names if (found := profile(columns, name)) is not None]
     if not profiles:

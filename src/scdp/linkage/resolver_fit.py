@@ -254,7 +254,7 @@ class ResolverFit:
             return copies.spread(drawn)
         n = len(records)
         if n_pairs(n, groups) > MOST_PAIRS and groups is None:
-            blocking = self.ladder.choose(records, rows.spec)
+            blocking = self.ladder.choose(records, rows.spec).blocking
             blocked = Blocked(records, rows.spec.fields, blocking, self.ensemble)
             return engine.sample_blocked(blocked, known, n_draws, seed, progress)
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
@@ -335,7 +335,7 @@ class ResolverFit:
         return cls(
             ensemble,
             view,
-            Ladder.from_words(words.get("blockings", [])),
+            Ladder.from_words(words.get("blockings", {"steps": []})),
             features,
             importance,
             calibration_from_parts(arrays),

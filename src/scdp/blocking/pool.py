@@ -1,0 +1,165 @@
+"""Rules for tables of any size: which labelled pairs a rule keeps is learned once, and what it costs is counted on the
+table at hand.
+
+Of few labelled records nobody can tell how many candidates a rule makes of a million; of a sample of these it can be
+counted. So rules are chosen when the table is there: those that keep the most labelled pairs for their candidates,
+until a budget of candidates is used up.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from scdp._typing import Booleans, Floats, Integers
+from scdp.blocking.cover import Kept, by_gain, greedy_path
+from scdp.blocking.estimates import Sample
+from scdp.blocking.keys import KeyMaker, TextColumns, scattered
+from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, identical
+from scdp.blocking.training import proposed_rules, training_sample
+from scdp.table.records import Records
+
+# Words of a rule and blocks of its key are judged for tables of these numbers of records.
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+# What a rule makes of a table is counted on so many of its records.
+COUNTED_ON = 10_000
+# A rule that keeps fewer of the labelled pairs, or makes more candidates a record, is not considered.
+LEAST_KEPT, DEAREST = 0.02, 50.0
+# A rule costs as much as so many candidates a record, whatever it finds; an overlap several times that.
+RULE_WORK, OVERLAP_WORK = 1.0, 4.0
+# So many labelled pairs tell which rules to take.
+MOST_PAIRS = 2_000
+# Each pair is to be kept by so many rules of different columns; where the budget allows, by more.
+REDUNDANCIES = (2, 4, 8)
+MOST_RULES = 20
+# After the first rules, none may take more than this share of the budget alone.
+FIRST_RULES, LARGEST_SHARE = 4, 0.5
+# Candidates a record, of 10,000 records and fewer; more records have fewer each.
+MOST_CANDIDATES, LEAST_CANDIDATES, FEWER = 64.0, 3.0, 0.45
+N_FOLDS = 5
+
+
+class ChosenBlocking(NamedTuple):
+    """A blocking, and the share of unseen true pairs that it is expected to keep (NaN: nobody knows)."""
+
+    blocking: Blocking
+    recall: float
+
+
+class RulePool(NamedTuple):
+    """Rules, and which of the labelled pairs each keeps, as bits by size of table, rule and pair."""
+
+    rules: tuple[Rule, ...]
+    n_pairs: int
+    bits: bytes
+
+    @property
+    def kept(self) -> Booleans:
+        """(sizes, rules, pairs)."""
+        shape = len(SIZES), len(self.rules), self.n_pairs
+        bits = np.unpackbits(np.frombuffer(self.bits, np.uint8), count=int(np.prod(shape)))
+        return bits.astype(bool).reshape(shape)
+
+    @classmethod
+    def learn(cls, records: Records, names: tuple[str, ...], cluster: Integers, seed: int) -> Self:
+        """From labelled records, by their columns `names`."""
+        kept = []
+        for size in SIZES:
+            rng = np.random.default_rng([seed, 7])
+            sample = training_sample(records, cluster, max(size, len(records)), MAX_BLOCK, WINDOW, rng)
+            rules = proposed_rules(sample.maker.columns, names)
+            kept.append([estimate.kept for estimate in sample.estimates(rules)])
+        found = np.array(kept, dtype=bool)
+        if found.shape[2] > MOST_PAIRS:
+            found = found[:, :, np.linspace(0, found.shape[2] - 1, MOST_PAIRS).astype(np.int64)]
+        useful = np.flatnonzero(found[0].mean(axis=1) >= LEAST_KEPT)
+        some = tuple(rules[number] for number in useful.tolist())
+        return cls(some, found.shape[2], np.packbits(found[:, useful]).tobytes())
+
+    def choose(self, records: Records, names: tuple[str, ...]) -> ChosenBlocking:
+        """The rules that suit a table, by what they cost there."""
+        n = len(records)
+        kept = self.kept[min(int(np.searchsorted(SIZES, n / 2)), len(SIZES) - 1)]
+        candidates = count_candidates(records, self.rules)
+        budget = candidate_budget(n)
+        costs = candidates + np.array(
+            [OVERLAP_WORK if isinstance(rule, Overlap) else RULE_WORK for rule in self.rules]
+        )
+        affordable = candidates <= min(DEAREST, budget)
+        numbers = np.flatnonzero(affordable)
+        if not len(numbers):
+            numbers = np.array([int(np.argmin(candidates))])
+        columns = [self.rules[number].columns for number in numbers]
+        each = sorted({tuple(sorted(set(found))) for found in columns})
+        families = np.array([each.index(tuple(sorted(set(found)))) for found in columns], dtype=np.int64)
+        some = Kept(kept[numbers], families)
+        chosen = spend(some, costs[numbers], candidates[numbers], budget)
+        ordered = by_gain(some, costs[numbers], chosen)
+        rules = tuple(self.rules[number] for number in numbers[ordered])
+        recall = hold_out(some, costs[numbers], candidates[numbers], budget)
+        return ChosenBlocking(Blocking((*rules, identical(*names))), recall)
+
+    def to_words(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        rules = Blocking(self.rules).to_dict()["rule"] if self.rules else []
+        return {"rules": rules, "n_pairs": self.n_pairs, "kept": base64.b64encode(self.bits).decode()}
+
+    @classmethod
+    def from_words(cls, words: Mapping[str, Any]) -> Self:
+        """What `to_words` gave; ValueError if it is not."""
+        rules = Blocking.from_dict({"rule": words["rules"]}).rules if words["rules"] else ()
+        bits = base64.b64decode(words["kept"], validate=True)
+        n_pairs = words["n_pairs"]
+        if isinstance(n_pairs, bool) or not isinstance(n_pairs, int) or not 0 <= n_pairs <= MOST_PAIRS:
+            raise ValueError
+        if len(bits) != -(-len(SIZES) * len(rules) * n_pairs // 8):
+            raise ValueError
+        return cls(rules, n_pairs, bits)
+
+
+def candidate_budget(n_records: int) -> float:
+    """Candidates a record that a table of so many records may have."""
+    return max(MOST_CANDIDATES * min(1.0, SIZES[0] / max(n_records, 1)) ** FEWER, LEAST_CANDIDATES)
+
+
+def count_candidates(records: Records, rules: tuple[Rule, ...]) -> Floats:
+    """About how many candidates a record each rule makes, judged by a sample of the records."""
+    n = len(records)
+    if n > COUNTED_ON:
+        order = np.argsort(scattered(np.arange(n, dtype=np.int32)), kind="stable")
+        records = records.take(np.sort(order[:COUNTED_ON]))
+    nobody = np.zeros(0, dtype=np.int64)
+    m = len(records)
+    maker = KeyMaker(TextColumns(records))
+    sample = Sample(maker, np.arange(m), nobody, nobody, nobody, max(n, m), 0.0, MAX_BLOCK, WINDOW)
+    return np.array([estimate.candidates for estimate in sample.estimates(rules)]) / max(n, 1)
+
+
+def spend(kept: Kept, costs: Floats, candidates: Floats, budget: float) -> list[int]:
+    """Rules by the pairs that each adds for its cost, as long as the budget lasts."""
+    chosen: list[int] = []
+    left = budget
+    n_families = int(kept.families.max(initial=-1)) + 1
+    for redundancy in REDUNDANCIES:
+        path, _ = greedy_path(kept.by_rule, kept.families, n_families, costs, kept.needs(redundancy))
+        for rule in path.tolist():
+            share = 1.0 if len(chosen) < FIRST_RULES else LARGEST_SHARE
+            if rule in chosen or candidates[rule] > min(left, share * budget) or len(chosen) == MOST_RULES:
+                continue
+            chosen.append(rule)
+            left -= candidates[rule]
+    return chosen or [int(np.argmin(candidates))]
+
+
+def hold_out(kept: Kept, costs: Floats, candidates: Floats, budget: float) -> float:
+    """The share of labelled pairs that is kept by rules chosen without them."""
+    fold = np.arange(kept.n_pairs) % N_FOLDS
+    n_kept = 0
+    for out in range(N_FOLDS):
+        seen = Kept(np.ascontiguousarray(kept.by_rule[:, fold != out]), kept.families)
+        rules = spend(seen, costs, candidates, budget)
+        n_kept += int(kept.by_rule[np.ix_(rules, fold == out)].any(axis=0).sum())
+    return n_kept / max(kept.n_pairs, 1)
