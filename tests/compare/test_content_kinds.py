@@ -15,8 +15,13 @@ import pytest
 import scdp.compare.content
 from scdp import compare
 from scdp.compare import kinds
+from scdp.compare.content.addresses import parse_address
+from scdp.compare.content.codes import parse_code
+from scdp.compare.content.contacts import parse_phone
 from scdp.compare.content.dates import learn_order, parse_date
+from scdp.compare.content.names import parse_full_name, parse_person_name
 from scdp.compare.rarity import Frequencies
+from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.linkage.features import Comparer
 from scdp.table.records import Records
@@ -503,3 +508,35 @@ def test_distances_in_words():
 def test_examples_run(name):
     found = doctest.testmod(importlib.import_module(f"scdp.compare.content.{name}"))
     assert found.failed == 0
+
+
+def test_plain_texts_are_read_as_others_are():
+    names = [
+        "Mary Ann Jones",
+        "SMITH",
+        "anna  lee",
+        "Dr Who",
+        "van Gogh",
+        "John Smith Jr",
+        "JB Priestley",
+        "Jb",
+    ]
+    for name in [*names, *filter(None, make_records(200, "people", seed=3).data["surname"])]:
+        assert parse_person_name(name) == parse_full_name(name)
+    addresses = [
+        "12 High Street",
+        "3b Station Rd",
+        "4 flat a",
+        "7 no b",
+        "10 second avenue",
+        "1 hauptstrasse",
+    ]
+    for address in [*addresses, *filter(None, make_records(200, "people", seed=3).data["street"])]:
+        # A mark at the end changes nothing but how the text is read.
+        assert parse_address(address) == parse_address(f"{address},")
+    assert parse_date("1946-05-16") == parse_date("1946-05-16T00:00") == (1946, 5, 16)
+    assert parse_date("1946-16-05") == (1946, 5, 16)
+    assert parse_date("1946-17-45") is None
+    for phone in ("+44 3501-146662", "(03501) 146662", "0044/3501.146662"):
+        assert parse_phone(phone) == parse_phone(f"{phone} ext. 12")
+    assert parse_code("C74-6AC") == parse_code("C74_6AC") == "c746ac"

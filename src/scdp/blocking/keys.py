@@ -43,8 +43,10 @@ class TextColumns:
         return self._encoded[columns]
 
     def _single(self, column: str) -> tuple[Codes, list[str]]:
-        codes, cells = encode(self.records[column].tolist())
-        return _merge_equal(codes, clean_all([cell or "" for cell in cells], STANDARD))
+        found = self.records.encoded(column)
+        codes, cells = encode(self.records[column].tolist()) if found is None else (found.codes, found.texts)
+        # The code -1 of a missing cell points at the last text, which is empty.
+        return _merge_equal(codes, [*clean_all([cell or "" for cell in cells], STANDARD), ""])
 
     def _joined(self, columns: tuple[str, ...]) -> tuple[Codes, list[str]]:
         parts = [self.encoded((column,)) for column in columns]

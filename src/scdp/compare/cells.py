@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.table.encoded import EncodedColumn
 from scdp.table.records import Column
 
 STANDARD: tuple[str, ...] = ("lower", "punctuation", "accents", "spaces")
@@ -166,7 +167,6 @@ _BORDER = "\0"
 _SPARE_SPACE = ("  ", f" {_BORDER}", f"{_BORDER} ", *"\t\n\v\f\r\x1c\x1d\x1e\x1f")
 _SPACES = re.compile(r"\s+")
 _AT_BORDER = re.compile(" ?\0 ?")
-_TEXT = {str, type(None)}
 # Steps that go by single characters of ASCII or, as spaces, mind the borders.
 _IN_ONE = {"lower", "punctuation", "accents", "spaces"}
 
@@ -178,7 +178,9 @@ def encode(values: Sequence[_Value]) -> tuple[Codes, list[_Value]]:
     return np.fromiter(map(places.__getitem__, values), np.int32, len(values)), distinct
 
 
-def distinct_texts(columns: Sequence[Column], missing: Sequence[str] = ()) -> tuple[Codes, list[str]] | None:
+def distinct_texts(
+    columns: Sequence[Column | EncodedColumn], missing: Sequence[str] = ()
+) -> tuple[Codes, list[str]] | None:
     """Distinct texts of cells, those of a row joined by a space ("" = missing); None if a cell has no text.
 
     Cells that say no more than one of `missing`, in capitals or not, are missing.
@@ -186,14 +188,14 @@ def distinct_texts(columns: Sequence[Column], missing: Sequence[str] = ()) -> tu
     placeholders = set(map(placeholder_key, missing))
     parts = []
     for column in columns:
-        cells = column.tolist()
-        if not set(map(type, cells)) <= _TEXT:
+        if isinstance(column, EncodedColumn):
+            codes, texts = np.where(column.codes < 0, len(column.texts), column.codes), [*column.texts, ""]
+        else:
             # Cells such as 1, 1.0 and True are equal to Python but not to people: they become texts first.
-            cells = list(map(cell_text, cells))
+            cells = list(map(cell_text, column.tolist()))
             if None in cells:
                 return None
-        codes, texts = encode(cells)
-        texts = [text or "" for text in texts]
+            codes, texts = encode([cell or "" for cell in cells])
         if placeholders:
             texts = ["" if placeholder_key(text) in placeholders else text for text in texts]
         parts.append((codes, texts))

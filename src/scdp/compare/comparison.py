@@ -116,7 +116,7 @@ class Comparison:
         frequencies
             How many records have each value or token; without them, these records are counted.
         """
-        columns = [records[column] for column in self.columns]
+        columns = [records.encoded(column) or records[column] for column in self.columns]
         return encode_cells(self, columns, partial(row_of, records), frequencies)
 
     def fit(self, records: Records) -> Comparison:
@@ -132,7 +132,8 @@ class Comparison:
         if not self.needs_fit:
             return self
         if "order" in self.kind_details.options:
-            found = distinct_texts([records[column] for column in self.columns], self.missing)
+            columns = [records.encoded(column) or records[column] for column in self.columns]
+            found = distinct_texts(columns, self.missing)
             return replace(self, order=learn_order(found[1] if found else []))
         return replace(self, scale=learned_scale(prepared.numbers()))
 

@@ -26,6 +26,7 @@ from scdp.compare.cells import cell_text as cell_text
 from scdp.compare.rarity import Frequencies, Tokens
 from scdp.compare.scorers import Scorer
 from scdp.errors import InputError
+from scdp.table.encoded import EncodedColumn
 from scdp.table.records import Column, Records
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def prepare_all(
     for place, (key, comparison) in enumerate(zip(keys, comparisons, strict=True)):
         found = kept.pop(key, None)
         if found is None:
-            columns = [records[column] for column in comparison.columns]
+            columns = [records.encoded(column) or records[column] for column in comparison.columns]
             found = _encoded(comparison, columns, partial(row_of, records))
         if key in keys[place + 1 :]:
             kept[key] = found
@@ -185,7 +186,7 @@ def value_key(comparison: Comparison) -> Hashable:
 
 def encode_cells(
     comparison: Comparison,
-    columns: Sequence[Column],
+    columns: Sequence[Column | EncodedColumn],
     place_of: Callable[[int], str],
     frequencies: Frequencies | None = None,
 ) -> Prepared:
@@ -205,7 +206,7 @@ def _prepared(
 
 
 def _encoded(
-    comparison: Comparison, columns: Sequence[Column], place_of: Callable[[int], str]
+    comparison: Comparison, columns: Sequence[Column | EncodedColumn], place_of: Callable[[int], str]
 ) -> tuple[Codes, list[Any]]:
     found = distinct_texts(columns, comparison.missing)
     if found is None or max(map(len, found[1]), default=0) > LONGEST_CELL:
@@ -236,12 +237,13 @@ def _shares(codes: NDArray[Any], n_values: int) -> list[float]:
 
 
 def refuse_bad_cells(
-    comparison: Comparison, columns: Sequence[Column], place_of: Callable[[int], str]
+    comparison: Comparison, columns: Sequence[Column | EncodedColumn], place_of: Callable[[int], str]
 ) -> None:
     """Go row by row, and raise an error at the first cell that has no text or too long a one."""
+    cells = [column.cells if isinstance(column, EncodedColumn) else column for column in columns]
     seen: set[str] = set()
-    for row in range(len(columns[0])):
-        text = _joined(comparison, columns, row, place_of)
+    for row in range(len(cells[0])):
+        text = _joined(comparison, cells, row, place_of)
         if text in seen or not text:
             continue
         seen.add(text)

@@ -191,13 +191,13 @@ def row_order(
     """An order of new rows that does not depend on the order they came in (as far as rows differ)."""
     if isinstance(new, Records) and spec is not None and spec.id in new.names:
         # Ids tell rows apart by themselves; the others only order those without one.
-        ids = _ranks(new[spec.id])
+        ids = _ranks(new, spec.id)
         if len(np.unique(ids)) == len(ids):
             return np.argsort(ids, kind="stable") if documents is None else np.lexsort((ids, documents))
     if isinstance(new, Records) and spec is not None:
         columns = compared_columns(new, spec)
         names = [*columns.names, *([spec.id] if spec.id in new.names else [])]
-        keys = [_ranks(new[name]) for name in reversed(names)]
+        keys = [_ranks(new, name) for name in reversed(names)]
     elif new.ndim == 2:
         keys = list(new.T)
     else:
@@ -206,9 +206,12 @@ def row_order(
     return np.lexsort((*given, *keys, *([] if documents is None else [documents])))
 
 
-def _ranks(cells: NDArray[np.object_]) -> NDArray[np.intp]:
-    # Not an array of text, in which every cell would take the room of the longest.
-    texts = np.array([cell or "" for cell in cells], dtype=object)
+def _ranks(records: Records, name: str | None) -> Integers:
+    assert name is not None
+    column = records.encoded(name)
+    if column is not None:
+        return column.ranks
+    texts = np.array([str(cell or "") for cell in records[name]], dtype=object)
     return np.unique(texts, return_inverse=True)[1]
 
 

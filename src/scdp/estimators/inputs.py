@@ -163,9 +163,12 @@ class Compared:
     def append(
         self, new: Records, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
     ) -> Compared:
-        columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
-        # Rows of fit have been compared before: what cannot be is a new one, and is named by its own number.
-        together = Records(columns, new.source, np.concatenate([self.records.numbers, new.numbers]))
+        if len(self.records):
+            columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
+            # Rows of fit have been compared before: what cannot be is a new one, and is named by its own number.
+            together = Records(columns, new.source, np.concatenate([self.records.numbers, new.numbers]))
+        else:
+            together = new.select(self.records.names)
         pairs = foreseen_pairs(len(together), documents, self.blocked)
         together = bound_cells(together, self.spec.fields, pairs)
         if self.blocked:
@@ -210,7 +213,7 @@ def foreseen_pairs(n: int, documents: NDArray[Any] | None, blocked: bool) -> int
 def compared_columns(records: Records, spec: Spec) -> Records:
     """The columns that a spec compares, and no others."""
     names = dict.fromkeys(name for field in spec.fields for name in field.columns)
-    return Records({name: records[name] for name in names}, records.source, records.row_numbers)
+    return records.select(names)
 
 
 def _cells(records: Records, columns: tuple[str, ...], row: int) -> str | None:

@@ -18,6 +18,7 @@ from scdp.blocking import connected_components
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.law import Pairs
+from scdp.table.encoded import EncodedColumn
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -208,10 +209,14 @@ class Copies:
         filled = np.zeros(n, dtype=bool)
         columns = dict.fromkeys(name for field in spec.fields for name in field.columns)
         for name in columns:
-            cells = np.array([cell or "" for cell in records[name]], dtype=object)
-            filled |= cells != ""
-            values = _encode(cells)
-            code = _encode(code * (int(values.max(initial=0)) + 1) + values)
+            column = records.encoded(name)
+            if column is None:
+                column = EncodedColumn.of(
+                    [None if cell is None else str(cell) for cell in records[name].tolist()]
+                )
+            assert column is not None
+            filled |= column.codes >= 0
+            code = _encode(code * (len(column.texts) + 1) + column.codes + 1)
         if groups is not None:
             numbers = np.unique(groups, return_inverse=True)[1]
             code = _encode(code * (int(numbers.max(initial=0)) + 1) + numbers)
@@ -243,7 +248,4 @@ class Copies:
 
 
 def _encode(values: NDArray[Any]) -> Integers:
-    if values.dtype == object:
-        places: dict[object, int] = {}
-        return np.array([places.setdefault(value, len(places)) for value in values.tolist()], dtype=np.int64)
     return np.unique(values, return_inverse=True)[1].astype(np.int64)

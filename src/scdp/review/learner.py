@@ -100,7 +100,7 @@ class Learner:
         if n * (n - 1) // 2 <= MOST_PAIRS:
             pairs = self.comparer.compare_all()
             return fitted.ensemble.set_to(pairs.features, pairs.features, len(pairs), n), pairs
-        blocking = fitted.ladder.choose(rows.records, rows.spec)
+        blocking = fitted.ladder.choose(rows.records, rows.spec).blocking
         blocked = Blocked(rows.records, rows.spec.fields, blocking, fitted.ensemble)
         found = compare_candidates(blocked, progress=progress)
         return found.ensemble, found.pairs

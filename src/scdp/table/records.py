@@ -11,12 +11,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp.errors import InputError
+from scdp.table.encoded import EncodedColumn
 
 Column = NDArray[np.object_]
 # Each text a column has met, by itself: cells that are equal become one text in memory.
@@ -75,7 +77,28 @@ class Records:
     def take(self, rows: NDArray[Any]) -> Records:
         """The given rows (indices or a boolean mask), in that order."""
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return Records(columns, self.source, self.numbers[rows])
+        taken = Records(columns, self.source, self.numbers[rows])
+        taken._encoded.update(
+            (name, None if found is None else found.take(rows)) for name, found in self._encoded.items()
+        )
+        return taken
+
+    def select(self, names: Iterable[str]) -> Records:
+        """Some of the columns."""
+        columns = {name: self[name] for name in names}
+        selected = Records(columns, self.source, self.row_numbers)
+        selected._encoded.update((name, found) for name, found in self._encoded.items() if name in columns)
+        return selected
+
+    def encoded(self, name: str) -> EncodedColumn | None:
+        """A column as codes, made once; None where a cell is neither text nor missing."""
+        if name not in self._encoded:
+            self._encoded[name] = EncodedColumn.of(self[name].tolist())
+        return self._encoded[name]
+
+    @cached_property
+    def _encoded(self) -> dict[str, EncodedColumn | None]:
+        return {}
 
     def rows(self) -> Iterator[dict[str, str | None]]:
         """One dict a record, for people and reports; bulk work goes by column."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -47,6 +47,9 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _UNIT = re.compile(
     r"(?:\b(?:apt|apartment|unit|suite|ste|flat|room|rm|floor|fl|level|lvl|no)\b\.?\s*#?\s*|#\s*)([0-9]+[a-z]?|[a-z])\b"
 )
+_UNIT_WORDS = word_set("apt apartment unit suite ste flat room rm floor fl level lvl no")
+# A number and words: most addresses of a table are no more than that.
+_PLAIN = re.compile(r"(\d+[a-z]?) ([a-z]+(?: [a-z]+)*)")
 _UK_POSTCODE = re.compile(r"\b([a-z]{1,2}\d[a-z\d]?)\s*(\d[a-z]{2})\b")
 _LONG_POSTCODE = re.compile(r"(?<=\S)[\s,]+(\d{5})(?:-\d{4})?\b(?!.*\d{5})")
 _NUMBER = re.compile(r"^\D{0,3}?(\d+[a-z]?)\b(?!(?:st|nd|rd|th)\b)")
@@ -71,6 +74,9 @@ def parse_address(text: str) -> Address | None:
     Address(number='114', unit='2', postcode='ls14ab', words=('station', 'st', 'leeds'))
     """
     text = to_latin(text).strip()
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None and _UNIT_WORDS.isdisjoint(found_words := plain.group(2).split(" ")):
+        return Address(plain.group(1), "", "", _words(found_words))
     unit, text = _taken(_UNIT, text)
     postcode, text = _taken(_UK_POSTCODE, text)
     if not postcode:
@@ -78,9 +84,12 @@ def parse_address(text: str) -> Address | None:
     number, text = _taken(_NUMBER, text)
     if not number:
         number, text = _taken(_NUMBER_ANYWHERE, text)
-    words = tuple(form for word in words_of(text) if word not in _SMALL_WORDS for form in _forms(word))
-    found = Address(number, unit, postcode, words[:MOST_WORDS])
+    found = Address(number, unit, postcode, _words(words_of(text)))
     return found if any(found) else None
+
+
+def _words(found: Sequence[str]) -> tuple[str, ...]:
+    return tuple(form for word in found if word not in _SMALL_WORDS for form in _forms(word))[:MOST_WORDS]
 
 
 def _taken(pattern: re.Pattern[str], text: str) -> tuple[str, str]:
@@ -91,6 +100,7 @@ def _taken(pattern: re.Pattern[str], text: str) -> tuple[str, str]:
     return "".join(filter(None, found.groups())), text[: found.start()] + " " + text[found.end() :]
 
 
+@lru_cache(maxsize=1 << 16)
 def _forms(word: str) -> tuple[str, ...]:
     ending = _ENDING.match(word)
     if ending:

@@ -45,7 +45,8 @@ def parse_code(text: str) -> str | None:
     >>> parse_code("C74 6AC"), parse_code("CRM-0010303")
     ('c746ac', 'crm0010303')
     """
-    return "".join(words_of(text)) or None
+    plain = text.replace(" ", "").replace("-", "")
+    return plain.lower() if plain.isascii() and plain.isalnum() else "".join(words_of(text)) or None
 
 
 def code_tokens(code: str) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ AREA_DIGITS = 4
 _EXTENSION = re.compile(r"(?:ext\.?|extension|x|#|durchwahl)\s*\d{1,6}\s*$", re.IGNORECASE)
 _TRUNK = re.compile(r"\(0\)")
 _NO_DIGIT = re.compile(r"[^0-9]")
+_MARKS = dict.fromkeys(map(ord, " +-./()"))
 _SEPARATORS = re.compile(r"[._-]+")
 _SAME_DOMAIN = {"googlemail.com": "gmail.com"}
 _TRACKING = re.compile(r"utm_\w+|gclid|fbclid|ref|session\w*|sid", re.IGNORECASE)
@@ -39,7 +40,10 @@ def parse_phone(text: str) -> str | None:
     >>> parse_phone("+44 (0)3501-146662"), parse_phone("03501 146662")
     ('443501146662', '3501146662')
     """
-    digits = _NO_DIGIT.sub("", _TRUNK.sub("", _EXTENSION.sub("", text))).lstrip("0")
+    plain = text.translate(_MARKS)
+    if not (plain.isascii() and plain.isdigit() and "(0)" not in text):
+        plain = _NO_DIGIT.sub("", _TRUNK.sub("", _EXTENSION.sub("", text)))
+    digits = plain.lstrip("0")
     return digits[-MOST_DIGITS:] if len(digits) >= FEWEST_DIGITS else None
 
 

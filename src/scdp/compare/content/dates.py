@@ -66,6 +66,10 @@ def parse_date(text: str, order: str = "dmy") -> Date | None:
     >>> parse_date("May 16, 1946"), parse_date("16.05.46"), parse_date("19460516"), parse_date("(1995).")
     ((1946, 5, 16), (1946, 5, 16), (1946, 5, 16), (1995, 0, 0))
     """
+    if len(text) == 10 and text[4] == text[7] == "-" and text.isascii():
+        numbers = text.split("-")
+        if len(numbers) == 3 and "".join(numbers).isdigit():
+            return _from_numbers(numbers, order)
     found = _PARTS.findall(_TIME.sub("", to_latin(text)))
     months = [_MONTHS[part] for part in found if part in _MONTHS]
     numbers = [part for part in found if part.isdecimal() and part.isascii()]

@@ -76,6 +76,7 @@ _PARTICLES = word_set(
     "und and of the"
 )
 _SUFFIXES = {"jr": 1, "junior": 1, "sr": 2, "senior": 2, "ii": 3, "iii": 4, "iv": 5, "2nd": 3, "3rd": 4}
+_SPECIAL = _TITLES | _PARTICLES | _SUFFIXES.keys()
 _SMALL_WORDS = word_set("the and of for und et y de der die das la le les el")
 _LEGAL_FORMS = word_set(
     "inc incorporated ltd limited llc llp lp plc corp corporation co company gmbh mbh ag kg kgaa ohg ug se sa sas sarl "
@@ -105,6 +106,16 @@ def parse_person_name(text: str) -> PersonName | None:
     >>> parse_person_name("Dr. van der Berg, Peter Jr.")
     PersonName(words=('peter', 'berg'), sex=0, suffix=1)
     """
+    # Most names are plain words, and a table may have a million of them.
+    if text.isascii() and (text.istitle() or text.islower() or text.isupper()):
+        plain = text.lower().split()
+        if "".join(plain).isalpha() and _SPECIAL.isdisjoint(plain):
+            return PersonName(tuple(plain[:MOST_WORDS]))
+    return parse_full_name(text)
+
+
+def parse_full_name(text: str) -> PersonName | None:
+    """A name with titles, suffixes, particles, initials or marks."""
     if not text.isupper():
         text = _CAPITAL_INITIALS.sub(lambda found: " ".join(found.group()), text)
     last, comma, first = text.partition(",")
