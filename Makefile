@@ -57,7 +57,7 @@ mutants: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.mutants
 
 fuzz: .venv/dev.stamp
-	@SCDP_FUZZ=20000 $(BIN)/python -m pytest -n $(JOBS) --dist load tests/test_fuzz.py
+	@SCDP_FUZZ=100000 $(BIN)/python -m pytest -n $(JOBS) --dist load tests/test_fuzz.py
 
 crash: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.crash

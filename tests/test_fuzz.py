@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from hostile_files import SEATED, SOURCE, apf
 from product_cases import SPEC, fitted_folder
 from scdp import SCDP, Spec
 from scdp.errors import InputError
+from scdp.io import sealed
 from scdp.paper.datasets import load_ace
+from scdp.table.decisions import Decision, append_decision, read_decisions
 from scdp.table.readers import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
@@ -47,6 +50,7 @@ TOKENS = [
     "\n", "\r", "\0", "\\", "\\u", "\\ud800", "\ufeff", "\u202e", "1e999", "-1", "9" * 5000, "nan", "null", "true",
     "START", "END", "field", "clean", '"""', "#", "(", "''", "0x", "1979-05-27", "é", "\U0001f600",
 ]  # fmt: skip
+SUFFIXES = st.sampled_from([".jsonl", ".csv"])
 BYTES = [b"\xff\xfe", b"\xef\xbb\xbf", b"\x1f\x8b\x08", b"PK\x03\x04", b"\x93NUMPY", b"\0", b"\x80", b"PAR1"]
 
 
@@ -130,6 +134,48 @@ def test_the_reader_of_annotation(folder, annotation, source):
     (place / "d.apf.xml").write_bytes(annotation)
     (place / "d.sgm").write_bytes(SOURCE.encode() if source is None else source)
     typed(lambda: load_ace(place))
+
+
+DECISIONS = (
+    '{"ids": ["a", "b"], "decision": "same", "who": "x", "when": "2026-01-01", "why": "y"}\n'
+    '{"ids": ["a", "c", "d"], "decision": "different"}\n'
+)
+
+
+@fuzzed
+@given(content=files(DECISIONS) | files("decision,id1,id2\nsame,a,b\ncannot tell,b,c\n"), suffix=SUFFIXES)
+def test_the_reader_of_decisions(folder, content, suffix):
+    path = folder / f"decisions{suffix}"
+    path.write_bytes(content)
+    found = typed(lambda: read_decisions(path))
+    if found is not None and suffix == ".jsonl":
+        # Whatever was readable stays, and one more line follows.
+        append_decision(path, Decision(("x", "y"), "same"))
+        assert read_decisions(path) == [*found, Decision(("x", "y"), "same")]
+
+
+@cache
+def good_shard() -> bytes:
+    with TemporaryDirectory() as place:
+        path = Path(place) / "shard.npz"
+        sealed.write(
+            path, {"format": "x", "run": "y"}, {"draws": np.arange(40, dtype=np.int32).reshape(4, 10)}
+        )
+        return path.read_bytes()
+
+
+@fuzzed
+@given(data=st.data())
+def test_the_reader_of_what_is_kept_between_runs(folder, data):
+    """Altered bytes are found out: what is read is what was written, or nothing is."""
+    path = folder / "shard.npz"
+    path.write_bytes(data.draw(mutated(good_shard())))
+    try:
+        about, arrays = sealed.read(path)
+    except (InputError, sealed.Damaged):
+        return
+    assert about == {"format": "x", "run": "y"}
+    assert (arrays["draws"] == np.arange(40).reshape(4, 10)).all()
 
 
 @cache
