@@ -21,6 +21,14 @@ import pytest
 from scdp.errors import DataNotFoundError, ScdpError
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of signals, modes, links and pipes are for systems that have them."""
+    if os.name != "posix":
+        for item in items:
+            if item.get_closest_marker("posix"):
+                item.add_marker(pytest.mark.skip(reason="needs a POSIX system"))
+
+
 @contextmanager
 def _data_or_skip() -> Iterator[None]:
     try:

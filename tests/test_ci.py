@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.posix
+
 SCRIPT = Path(__file__).parents[1] / ".ci" / "run"
 NEEDED = ("bash", "dirname", "env", "id")
 # The stand-ins write what they are asked for to this file, named by an environment variable.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from crash_cases import Tally, kill_often, prepare
+
+pytestmark = pytest.mark.posix
 
 KILLS = {"fit": 5, "cluster": 3, "reproduce": 2}
 

@@ -112,6 +112,7 @@ def test_no_answered_question_is_lost(kind, tmp_path):
         assert read_decisions(path)[-1] == said[2]
 
 
+@pytest.mark.posix
 def test_a_pipe_is_no_file_of_decisions(tmp_path):
     os.mkfifo(tmp_path / "decisions.jsonl")
     with pytest.raises(InputError, match="pipe or a device"):

@@ -161,6 +161,7 @@ class Stopping(LocalEngine):
         os.kill(worker.process.pid, signal.SIGSTOP)
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_process_that_falls_silent_is_replaced(small_shards, monkeypatch):
     monkeypatch.setattr(local, "SILENT_SECONDS", 3.0)
@@ -218,6 +219,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("moment", ["while processes start", "while they work"])
 def test_the_processes_of_a_killed_run_end_without_a_word(tmp_path: Path, moment):
@@ -310,6 +312,7 @@ def put_a_folder(path: Path) -> None:
     path.mkdir()
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     "damage",
     [

@@ -76,6 +76,7 @@ def dead_process():
     return process.pid
 
 
+@pytest.mark.posix
 def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead_process):
     halves = [
         f".a.csv.{dead_process}-{RANDOM}.part",
@@ -99,6 +100,7 @@ def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead_process)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a.csv", *others])
 
 
+@pytest.mark.posix
 def test_a_killed_writer_leaves_nothing_once_the_file_is_written(tmp_path):
     """The process dies by SIGKILL while its file is half there."""
     code = (
@@ -114,6 +116,7 @@ def test_a_killed_writer_leaves_nothing_once_the_file_is_written(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["newer"]
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("target_is_there", [False, True])
 def test_a_model_whose_place_was_being_taken_is_kept(target_is_there, tmp_path, dead_process):
     """Killed between two renames: the model before, or what was beside it, is under another name."""
@@ -133,6 +136,7 @@ def test_a_model_whose_place_was_being_taken_is_kept(target_is_there, tmp_path, 
 # ---- what was there: its mode, its links ----
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_a_file_keeps_its_mode(tmp_path, mode, name):
@@ -144,6 +148,7 @@ def test_a_file_keeps_its_mode(tmp_path, mode, name):
     assert stat.S_IMODE(target.stat().st_mode) == mode
 
 
+@pytest.mark.posix
 def test_a_new_file_has_the_mode_that_the_user_has_set(tmp_path):
     before = os.umask(0o027)
     try:
@@ -153,6 +158,7 @@ def test_a_new_file_has_the_mode_that_the_user_has_set(tmp_path):
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
 
 
+@pytest.mark.posix
 def test_what_is_closed_to_others_is_never_open_while_it_is_written(tmp_path):
     target, seen = tmp_path / "a.txt", []
     target.write_text("old")
@@ -167,6 +173,7 @@ def test_what_is_closed_to_others_is_never_open_while_it_is_written(tmp_path):
     assert seen == [0o600]
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("target_is_there", [False, True])
 def test_a_link_is_written_through(tmp_path, target_is_there):
     (tmp_path / "real").mkdir()
@@ -247,6 +254,7 @@ with atomic.Staged() as staged:
 """
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("before", ["", "old"])
 def test_a_set_is_all_old_or_all_new_wherever_its_writer_is_killed(tmp_path, before):
@@ -281,6 +289,7 @@ def test_the_set_of_a_process_that_lives_is_left_alone(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("note", ["", "[", "{}", "[1]", '["/nowhere/else.txt"]'])
 def test_a_note_that_is_none_changes_nothing(tmp_path, dead_process, note):
     (tmp_path / "a.txt").write_text("old")
@@ -289,6 +298,7 @@ def test_a_note_that_is_none_changes_nothing(tmp_path, dead_process, note):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
+@pytest.mark.posix
 def test_notes_of_other_users_are_not_believed(tmp_path, dead_process, monkeypatch):
     stamp = f"{dead_process}-{RANDOM}"
     part_of(tmp_path / "a.txt", stamp).write_text("planted")

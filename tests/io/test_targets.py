@@ -9,6 +9,8 @@ import pytest
 from scdp.errors import InputError
 from scdp.io.targets import Given, check_files, check_folder_target, check_target, is_same_file
 
+pytestmark = pytest.mark.posix
+
 
 @pytest.fixture
 def records(tmp_path):
