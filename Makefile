@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy results lock licences clean
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy results lock licences docs sizes clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -78,5 +78,14 @@ lock: .venv/dev.stamp
 licences: .venv/dev.stamp
 	@$(BIN)/python .ci/licences.py > LICENCES.md.new && mv LICENCES.md.new LICENCES.md
 
+docs: .venv/dev.stamp
+	@$(PIP) install --constraint constraints.txt zensical
+	@$(BIN)/python docs/site.py
+	@$(BIN)/python -m zensical build
+	@echo "the site is in site/index.html"
+
+sizes: .venv/core.stamp
+	@$(BIN)/python .ci/sizes.py > docs/dependencies.md
+
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv demo build site .pytest_cache .mypy_cache .ruff_cache

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -23,6 +24,8 @@ Progress = Callable[[int, int], None]
 # A bar is shown for what takes longer than this.
 PATIENCE_SECONDS = 2.0
 REFRESH_SECONDS = 0.2
+# In a pipe, a line is said so often.
+LINE_SECONDS = 10.0
 
 
 def count_workers(n_jobs: int | None) -> int:
@@ -58,12 +61,18 @@ def map_in_threads(
 
 
 class WorkBar:
-    """A bar for one piece of work, with the time left; shows nothing before two seconds have passed."""
+    """How far one piece of work is: a bar with the time left in a terminal, a line every ten seconds elsewhere.
+
+    Nothing is shown before two seconds have passed. Work inside other work shows nothing: there is one bar at a time.
+    """
+
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _shown: ClassVar[WorkBar | None] = None
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._bars: RichProgress | None = None
-        self._start = time.monotonic()
+        self._start = self._said = time.monotonic()
 
     def __enter__(self) -> Progress:
         return self.advance
@@ -71,19 +80,42 @@ class WorkBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bars is not None:
-            self._bars.stop()
+        with self._lock:
+            if self._bars is not None:
+                self._bars.stop()
+            if WorkBar._shown is self:
+                WorkBar._shown = None
 
     def advance(self, done: int, total: int) -> None:
-        """Show that so much is done."""
-        if self._bars is None and time.monotonic() - self._start > PATIENCE_SECONDS:
+        """Show that so much is done; several threads may call it."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._start < PATIENCE_SECONDS:
+                return
+            if WorkBar._shown is None:
+                WorkBar._shown = self
+            if WorkBar._shown is not self:
+                return
+            if sys.stderr.isatty():
+                self._draw(done, total)
+            elif now - self._said >= LINE_SECONDS:
+                self._said = now
+                say_progress(self._what, done, total, now - self._start)
+
+    def _draw(self, done: int, total: int) -> None:
+        if self._bars is None:
             from rich.progress import TaskProgressColumn
 
             self._bars = _start_bars(TaskProgressColumn())
-        if self._bars is not None:
-            if not self._bars.tasks:
-                self._bars.add_task(self._what, total=total)
-            self._bars.update(self._bars.tasks[0].id, completed=done, total=total)
+            self._bars.add_task(self._what, total=total)
+        self._bars.update(self._bars.tasks[0].id, completed=done, total=total)
+
+
+def say_progress(what: str, done: int, total: int, seconds: float) -> None:
+    """One line on stderr: how much is done, and how long the rest may take."""
+    share = done / total if total else 0.0
+    left = f", about {seconds * (1 - share) / share:.0f} s left" if share else ""
+    print(f"scdp: {what}: {share:.0%} done{left}", file=sys.stderr, flush=True)
 
 
 class ChainProgress(Protocol):
@@ -100,15 +132,18 @@ class NoProgress:
 
 
 class ChainBars:
-    """A bar per chain on stderr, refreshed a few times a second however fast the sweeps are."""
+    """A bar per chain on stderr, refreshed a few times a second; in a pipe, a line for all every ten seconds."""
 
     def __init__(self, n_chains: int, n_sweeps: int) -> None:
         self._n_chains, self._n_sweeps = n_chains, n_sweeps
         self._bars: RichProgress | None = None
         self._tasks: list[TaskID] = []
-        self._shown = [0.0] * n_chains
+        self._shown, self._done = [0.0] * n_chains, [0] * n_chains
+        self._start = self._said = time.monotonic()
 
     def __enter__(self) -> Self:
+        if not sys.stderr.isatty():
+            return self
         from rich.progress import MofNCompleteColumn, TextColumn
 
         self._bars = _start_bars(MofNCompleteColumn(), TextColumn("{task.fields[speed]:>9.0f} sweeps/s"))
@@ -125,9 +160,13 @@ class ChainBars:
     def advance(self, chain: int, sweeps_done: int) -> None:
         """Show how many sweeps a chain has done."""
         now = time.monotonic()
-        if self._bars is None or (
-            now - self._shown[chain] < REFRESH_SECONDS and sweeps_done < self._n_sweeps
-        ):
+        self._done[chain] = sweeps_done
+        if self._bars is None:
+            if now - self._said >= LINE_SECONDS:
+                self._said = now
+                say_progress("sampling", sum(self._done), self._n_chains * self._n_sweeps, now - self._start)
+            return
+        if now - self._shown[chain] < REFRESH_SECONDS and sweeps_done < self._n_sweeps:
             return
         self._shown[chain] = now
         task = self._bars.tasks[self._tasks[chain]]

@@ -1,4 +1,4 @@
-"""`scdp demo` on a small size: its files, its words, its pictures, and that it leaves nothing half-written."""
+"""`scdp demo` on a small size: its files, its words, and that it leaves nothing half-written; and the charts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import struct
 import xml.etree.ElementTree as ElementTree
 import zlib
 from base64 import b64decode
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -17,15 +16,14 @@ from click.testing import CliRunner
 
 from scdp import metrics
 from scdp.cli import demo_command, main
+from scdp.datasets import make_tables, tutorial
 from scdp.errors import InputError
 from scdp.io.atomic import Staged, write_text
 from scdp.io.tables import stage_table
 from scdp.io.targets import open_folder
-from scdp.posterior import Posterior
-from scdp.report import Figure, RecordPair, ReportPage, SystemRow
 from scdp.report.charts import heat_map, histogram, png
 
-VOID = {"meta", "img", "br", "link", "hr", "input"}
+FILES = ["clusters.csv", "gold.csv", "new.csv", "people.csv", "report.html"]
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +31,8 @@ def small_demo(tmp_path_factory):
     """The command with few records and draws, somewhere not yet there; SCDP_DATA must not matter."""
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo_command, "N_RECORDS", 80)
-        patch.setattr(demo_command, "N_DRAWS", 48)
+        patch.setattr(tutorial, "N_RECORDS", 120)
+        patch.setattr(demo_command, "N_DRAWS", 60)
         patch.setenv("SCDP_DATA", "/nowhere")
         result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
     assert result.exit_code == 0, result.output
@@ -49,9 +47,9 @@ def rows_of(path):
 # ---- the command ----
 
 
-def test_it_writes_three_files_and_nothing_else(small_demo):
+def test_it_writes_its_files_and_nothing_else(small_demo):
     folder, _ = small_demo
-    assert sorted(path.name for path in folder.iterdir()) == ["clusters.csv", "gold.csv", "report.html"]
+    assert sorted(path.name for path in folder.iterdir()) == FILES
 
 
 def test_a_second_demo_replaces_the_first_only_by_force(small_demo):
@@ -61,47 +59,48 @@ def test_a_second_demo_replaces_the_first_only_by_force(small_demo):
     assert "is there already" in result.stderr
 
 
-def test_clusters_have_ids_and_probabilities(small_demo):
-    rows, gold = (rows_of(small_demo[0] / name) for name in ("clusters.csv", "gold.csv"))
+def test_a_dozen_records_are_grouped_and_shown(small_demo):
+    folder, result = small_demo
+    rows, gold = (rows_of(folder / name) for name in ("clusters.csv", "gold.csv"))
     assert list(rows[0]) == ["id", "cluster", "probability"]
-    assert [row["id"] for row in rows] == [row["id"] for row in gold]
-    assert 20 < len({row["id"] for row in rows}) == len(rows) < 80
+    assert [row["id"] for row in rows] == [row["id"] for row in gold] == [f"p{n:02}" for n in range(1, 13)]
     assert all(0 <= float(row["probability"]) <= 1 for row in rows)
-    assert {int(row["cluster"]) for row in rows} == set(range(1, len({row["cluster"] for row in rows}) + 1))
+    assert all(f"{row['id']} " in result.stdout for row in rows)
+    assert "Rebecca" in result.stdout
+    assert "entity" not in rows_of(folder / "new.csv")[0]
+    known = {row["entity"] for row in rows_of(folder / "people.csv")}
+    assert "" not in known
+    assert not known & {row["entity"] for row in gold}
 
 
-def test_the_table_agrees_with_the_files(small_demo):
+def test_the_words_agree_with_the_files(small_demo):
     folder, result = small_demo
     found, gold = (
-        [row["cluster"] for row in rows_of(folder / name)] for name in ("clusters.csv", "gold.csv")
+        [row[column] for row in rows_of(folder / name)]
+        for name, column in (("clusters.csv", "cluster"), ("gold.csv", "entity"))
     )
-    line = next(line for line in result.stdout.splitlines() if "resolver" in line)
-    figures = [float(cell) for cell in line.split("│")[2:5]]
-    assert figures == [
-        pytest.approx(metrics.f_score(gold, found), abs=6e-4),
-        pytest.approx(metrics.variation_of_information(gold, found), abs=6e-4),
-        len(set(found)),
-    ]
+    words = " ".join(result.stdout.split())
+    count, low, high = map(
+        int, re.search(r"(\d+) people \(90 %: (\d+) to (\d+)\); in truth 6\.", words).groups()
+    )
+    assert count == len(set(found))
+    assert low <= high
+    true_f = re.search(r"Estimated F \d\.\d\d \(90 %: .*?\); in truth (\d\.\d\d)\.", words)[1]
+    assert float(true_f) == pytest.approx(metrics.f_score(gold, found), abs=6e-3)
+    assert re.search(r"(Green|Amber|Red): ", words)
 
 
-def test_it_says_the_interval_and_the_verdict(small_demo):
-    words = " ".join(small_demo[1].stdout.split())
-    assert re.search(r"90 % interval of the number of clusters among the new records: \d+ to \d+;", words)
-    assert re.search(r"the true number, \d+, is (inside|outside)\.", words)
-    assert all(system in words for system in ("resolver", "ModernBinary", "Coarse", "Fine"))
+def test_questions_are_about_uncertain_pairs_and_share_no_record(small_demo):
+    asked = re.findall(
+        r"Are (p\d\d) and (p\d\d) the same person\? Probability 0\.\d\d\.", small_demo[1].stdout
+    )
+    assert len(asked) <= demo_command.N_QUESTIONS
+    assert len({name for pair in asked for name in pair}) == 2 * len(asked)
 
 
 def test_progress_goes_to_stderr(small_demo):
     assert "compiles" in small_demo[1].stderr
     assert "compiles" not in small_demo[1].stdout
-
-
-def test_the_same_again_for_the_same_seed(small_demo, monkeypatch, tmp_path):
-    monkeypatch.setattr(demo_command, "N_RECORDS", 80)
-    monkeypatch.setattr(demo_command, "N_DRAWS", 48)
-    assert CliRunner().invoke(main, ["demo", "--out", str(tmp_path)]).exit_code == 0
-    for name in ("clusters.csv", "gold.csv"):
-        assert (tmp_path / name).read_bytes() == (small_demo[0] / name).read_bytes()
 
 
 def test_a_file_in_the_way_is_one_sentence_before_any_work(tmp_path):
@@ -115,94 +114,45 @@ def test_a_file_in_the_way_is_one_sentence_before_any_work(tmp_path):
     assert place.read_text() == "mine"
 
 
-def test_shown_and_new_papers_do_not_overlap():
-    train, test = demo_command.load_citations()
-    assert not set(train.clusters) & set(test.clusters)
-    assert not set(train.ids) & set(test.ids)
-    assert len(train) + len(test) == demo_command.N_RECORDS
-    assert abs(train.n_clusters - test.n_clusters) <= 1
+@pytest.mark.parametrize("name", ["people", "citations"])
+def test_known_and_new_entities_do_not_overlap(name):
+    shown, dozen, gold = demo_command.load_demo(name)
+    assert len(shown) > 100
+    assert [column for column in shown.names if column != "entity"] == list(dozen.names)
+    assert None not in shown["entity"].tolist()
+    assert (len(dozen), len(set(gold.tolist()))) == (12, 6)
+    assert not set(shown["id"]) & set(dozen["id"])
 
 
-def test_the_verdict_is_good_where_the_interval_holds_the_truth():
-    # One or two clusters, at random.
-    draws = np.random.default_rng(0).integers(0, 2, (2, 200, 1)) * np.array([0, 1, 1, 0, 1, 0])
-    for truth, good, where in [(2, True, "inside"), (9, False, "outside")]:
-        words, found = demo_command.verdict_of(Posterior(draws), truth)
-        assert found is good
-        assert words.endswith(f": 1 to 2; the true number, {truth}, is {where}.")
+# ---- tables for tutorials ----
 
 
-def test_uncertain_pairs_are_near_one_half_and_share_no_record():
-    _, test = demo_command.load_citations()
-    together = np.eye(len(test))
-    for i, j, probability in [(0, 1, 0.45), (1, 2, 0.5), (3, 4, 0.7), (0, 5, 0.4)]:
-        together[i, j] = together[j, i] = probability
-    pairs = demo_command.uncertain_pairs(together, test)
-    assert [pair.probability for pair in pairs[:3]] == [0.5, 0.4, 0.7]
-    assert pairs[0].ids == (test.ids[1], test.ids[2])
-    assert pairs[0].cells[0]["title"] == test.data["title"][1]
-    assert pairs[0].same == (test.clusters[1] == test.clusters[2])
-    used = [name for pair in pairs for name in pair.ids]
-    assert len(used) == len(set(used)) == 2 * demo_command.N_PAIRS
+def test_tables_are_the_same_again_and_agree_with_one_another():
+    for name in ("people", "citations"):
+        tables = make_tables(name)
+        again = make_tables(name)
+        assert all((tables[part][k] == again[part][k]).all() for part in tables for k in tables[part])
+        truth = dict(zip(tables["gold_all"]["id"], tables["gold_all"]["entity"], strict=True))
+        known = [
+            (i, e) for i, e in zip(tables[name]["id"], tables[name]["entity"], strict=True) if e is not None
+        ]
+        assert 0.3 * tutorial.N_RECORDS < len(known) < 0.7 * tutorial.N_RECORDS
+        assert all(truth[identifier] == entity for identifier, entity in known)
+        assert "entity" not in tables["new"]
+        assert set(tables["gold"]["id"]) == set(tables[name]["id"])
 
 
-def test_clusters_are_numbered_by_size():
-    assert demo_command.by_size(np.array([7, 4, 4, 9, 9, 4])).tolist() == [3, 1, 1, 2, 2, 1]
+def test_the_two_systems_of_the_customer_list_overlap_in_part():
+    tables = make_tables("crm")
+    truth = dict(zip(tables["gold"]["id"], tables["gold"]["entity"], strict=True))
+    shop, support = ({truth[i] for i in tables[part]["id"]} for part in ("shop", "support"))
+    assert 20 < len(shop & support) < len(shop)
+    assert not set(tables["shop"]["id"]) & set(tables["support"]["id"])
 
 
-# ---- the page ----
-
-
-class Checker(HTMLParser):
-    """Notes tags left open and addresses asked for."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.addresses, self.tags = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.addresses += [value for name, value in attrs if name in ("src", "href", "srcset", "action")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_the_page_is_whole_and_asks_for_nothing(small_demo):
-    text = (small_demo[0] / "report.html").read_text(encoding="utf-8")
-    checker = Checker()
-    checker.feed(text)
-    assert checker.open == []
-    assert all(address.startswith("data:image/png;base64,") for address in checker.addresses)
-    assert not {"script", "link", "iframe"} & set(checker.tags)
-    assert "url(" not in text
-    assert "@import" not in text
-    assert text.count('<div class="pair">') == demo_command.N_PAIRS
-    assert checker.tags.count("svg") == 2
-
-
-def page_with(text):
-    row = SystemRow(text, text, 0.5, 1.0, 2, 3.0)
-    figure = Figure(text, "<svg></svg>", text)
-    pair = RecordPair((text, text), ({text: text, "b": None}, {text: "other", "b": None}), 0.4, False)
-    return ReportPage(text, text, text, False, figure, figure, [row], text, [pair]).html()
-
-
-def test_all_text_is_escaped():
-    text = page_with('<script>alert("1")</script>\' onload=x & more')
-    assert "<script" not in text
-    assert '"1"' not in text
-    assert "&lt;script&gt;" in text
-
-
-def test_differences_missing_cells_and_a_bad_verdict_are_marked():
-    text = page_with("words")
-    assert text.count('<tr class="differs">') == 1
-    assert text.count("<small>missing</small>") == 2
-    assert "probability 0.40 <span>in truth not the same" in text
-    assert '<p class="verdict warn">' in text
+def test_a_table_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="there are: people, citations, crm"):
+        make_tables("dogs")
 
 
 # ---- charts ----

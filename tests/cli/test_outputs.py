@@ -69,7 +69,6 @@ WRITING = [
     ((*CLUSTER, "--out", "new.csv", "--draws", "draws"), "draws/result.json"),
     ((*CLUSTER, "--out", "new.csv", "--summary", "s.json"), "s.json"),
     ((*CLUSTER, "--out", "new.csv", "--spreadsheet", "s.tsv"), "s.tsv"),
-    (("fit", "train.csv", "--write-spec", "edited.toml"), "edited.toml"),
     (("fit", "train.csv", "--spec", "spec.toml", "--out", "other", *QUICK), "other/model.json"),
 ]
 
@@ -189,3 +188,18 @@ def test_a_linked_lock_is_no_way_to_another_file(folder, monkeypatch):
     result = run("fit", "train.csv", "--spec", "spec.toml", *QUICK, "--out", "m", "--checkpoint", "kept")
     assert result.exit_code == 2
     assert Path("victim").read_text() == "mine"
+
+
+def test_a_spec_that_was_edited_is_kept_and_a_proposal_is_replaced_by_force(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    write = ("fit", "train.csv", "--write-spec", "proposed.toml")
+    done(*write)
+    assert "is there already" in run(*write).stderr
+    done(*write, "--force")
+    proposed = Path("proposed.toml")
+    edited = proposed.read_text(encoding="utf-8") + "\n# mine\n"
+    proposed.write_text(edited, encoding="utf-8")
+    result = run(*write, "--force")
+    assert result.exit_code == 2
+    assert "this spec was edited, so it is kept; write the proposal to another file" in result.stderr
+    assert proposed.read_text(encoding="utf-8") == edited

@@ -6,12 +6,22 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scdp.datasets.noise import DELETE, INSERT, REQUIRED_FIELDS, SUBSTITUTE, TRANSPOSE, add_typos, mistype
 
 from scdp import metrics
 from scdp.datasets import vocabulary
 from scdp.datasets.entities import zipf_codes
-from scdp.datasets.generate import MEAN_CLUSTER_SIZE, REFERENCE_TYPES, make_records
+from scdp.datasets.generate import (
+    DELETE,
+    INSERT,
+    MEAN_CLUSTER_SIZE,
+    REFERENCE_TYPES,
+    REQUIRED_FIELDS,
+    SUBSTITUTE,
+    TRANSPOSE,
+    add_typos,
+    make_records,
+    mistype,
+)
 from scdp.errors import InputError
 
 KINDS = ["people", "citations"]

@@ -29,3 +29,23 @@ def test_files_are_written(data_or_skip, tmp_path):
     assert "records.csv: 500 records" in result.stdout
     again = read_records(tmp_path / "data" / "records.csv")
     assert again["entity"].tolist() == parts["records"]["entity"].tolist()
+
+
+def test_tables_of_tutorials_are_made_without_any_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCDP_DATA", "/nowhere")
+    monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "cache"))
+    for name, files in (
+        ("people", ["gold", "gold_all", "new", "people"]),
+        ("crm", ["gold", "shop", "support"]),
+    ):
+        result = CliRunner().invoke(main, ["datasets", "export", name, "--out", str(tmp_path / name)])
+        assert result.exit_code == 0, result.output
+        assert sorted(path.stem for path in (tmp_path / name).iterdir()) == files
+
+
+def test_sets_without_a_public_copy_are_not_offered(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCDP_DATA", "/nowhere")
+    monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "cache"))
+    result = CliRunner().invoke(main, ["datasets", "export", "identity", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "there are: people, citations, crm, references, cora, restaurant, febrl3" in result.stderr

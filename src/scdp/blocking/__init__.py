@@ -64,7 +64,7 @@ _HOME = {
     "connected_components": "components",
     "learn_blocking": "learn",
     "learn_blockings": "learn",
-    "read_pair_chunks": "storage",
+    "read_pair_chunks": "candidates",
     "stream_candidate_pairs": "candidates",
 }
 

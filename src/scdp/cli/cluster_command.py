@@ -18,7 +18,6 @@ from scdp.cli.fit_command import (
     lack_of_labels,
     rows_to_learn_from,
     say,
-    shows_bars,
     spec_of,
     told,
 )
@@ -248,7 +247,7 @@ def open_model(folder: Path, quiet: bool) -> Estimator:
         raise InputError(
             f"{folder}: a model of arrays, not of records; use it from Python: {type(model).__name__}.load"
         )
-    return model.set_params(n_jobs=-1, verbose=shows_bars(quiet))
+    return model.set_params(n_jobs=-1, verbose=int(not quiet))
 
 
 def require_columns(records: Records, model: Estimator) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -64,16 +65,17 @@ def fetch(name: str) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def export(name: str, folder: Path, own: Path | None, force: bool) -> None:
-    """Write the records of NAME as CSV with id and entity: train.csv and test.csv, or records.csv.
+    """Write the records of NAME as CSV files.
 
-    Cells are written as they are: what a spreadsheet takes for a formula is not escaped.
+    people, citations and crm are made up here, offline, for the tutorials: tables with known groups, new records,
+    two tables to link, and the truth in gold.csv. Other sets have id and entity in train.csv and test.csv, or in
+    records.csv. Cells are written as they are: what a spreadsheet takes for a formula is not escaped.
     """
     from scdp.io.atomic import Staged
     from scdp.io.tables import stage_table
     from scdp.io.targets import Given, check_files, open_folder
-    from scdp.paper.datasets.tables import exported_parts
 
-    parts = exported_parts(name, own)
+    parts = _tables(name, own)
     open_folder(folder)
     check_files([], [Given("--out", folder / f"{part}.csv") for part in parts], force)
     with Staged(replace=force) as staged:
@@ -81,6 +83,21 @@ def export(name: str, folder: Path, own: Path | None, force: bool) -> None:
             stage_table(staged, folder / f"{part}.csv", columns)
     for part, columns in parts.items():
         click.echo(f"{folder / part}.csv: {len(columns['id'])} records")
+
+
+def _tables(name: str, own: Path | None) -> dict[str, Any]:
+    from scdp.datasets.tutorial import TUTORIAL_TABLES, make_tables
+
+    if name in TUTORIAL_TABLES:
+        if own is not None:
+            raise InputError(f"{name!r} is made up here; leave --from out")
+        return dict(make_tables(name))
+    from scdp.paper.datasets.tables import OWN, exported_parts, offered_sets
+
+    offered = (*TUTORIAL_TABLES, *offered_sets())
+    if name not in (*offered, OWN):
+        raise InputError(f"there is no set of records {name!r} to export; there are: {', '.join(offered)}")
+    return dict(exported_parts(name, own))
 
 
 def _row(source: Source) -> tuple[str, ...]:

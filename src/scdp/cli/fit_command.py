@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +105,10 @@ def fit(
     table = read_records(records, reading)
     spec = spec_of(table, spec_file, entity, id_column, groups)
     if proposal is not None:
-        write_text(proposal, commented_toml(spec, table), replace=force)
+        from scdp.table.spec_files import mark_of_proposal
+
+        text = commented_toml(spec, table)
+        write_text(proposal, mark_of_proposal(text) + text, replace=force)
         say(f"wrote {proposal}; edit it, then  scdp fit {records} --spec {proposal} --out MODEL", quiet)
     if folder is not None:
         from scdp.chains_model import SCDP
@@ -149,6 +151,18 @@ def _check_files(
         check_model_target(folder, force)
         outputs += [Given("--out", folder / name) for name in FILES]
     check_files(list_given({"RECORDS": records, "--spec": spec_file}), outputs, force)
+    if proposal is not None:
+        _refuse_edited(proposal)
+
+
+def _refuse_edited(proposal: Path) -> None:
+    """A spec that somebody has worked on is not replaced, not even by --force."""
+    from scdp.table.spec_files import is_proposal
+
+    if proposal.is_file() and not is_proposal(proposal.read_text(encoding="utf-8", errors="replace")):
+        raise InputError(
+            f"{proposal}: this spec was edited, so it is kept; write the proposal to another file"
+        )
 
 
 def _fit(
@@ -265,16 +279,11 @@ def estimator(
         spec=spec,
         random_state=seed,
         n_jobs=-1,
-        verbose=shows_bars(quiet),
+        verbose=int(not quiet),
         **{key: value for key, value in given.items() if value is not None and key in accepted},
     )
     model.check_parameters()
     return model
-
-
-def shows_bars(quiet: bool) -> int:
-    """Bars are for a person at a terminal."""
-    return int(not quiet and sys.stderr.isatty())
 
 
 def told(work: Any) -> list[str]:

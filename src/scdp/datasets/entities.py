@@ -23,6 +23,7 @@ PAPERS_PER_AUTHOR = 2
 MOST_AUTHORS = 4
 
 PEOPLE_FIELDS = ("first_name", "surname", "birth_date", "street", "city", "postcode", "phone")
+CONTACT_FIELDS = ("first_name", "last_name", "company", "email", "phone", "postcode")
 CITATION_FIELDS = ("author", "title", "venue", "year", "pages")
 HOME_FIELDS = frozenset({"street", "city", "postcode"})
 
@@ -148,3 +149,30 @@ def _pages(n_entities: int, rng: np.random.Generator) -> dict[str, Column]:
     page = vocabulary.table(str(number) for number in range(1000))
     first, last = page[start], page[start + rng.integers(3, 31, size=n_entities)]
     return {"full": first + "-" + last, "short": "pp. " + first}
+
+
+def make_contacts(n_entities: int, zipf: float, rng: np.random.Generator) -> Forms:
+    """Customers: Zipf names, a company, an address of mail, a phone and a postcode; colleagues share a company."""
+    first_names, surnames = vocabulary.first_names(), vocabulary.surnames()
+    first = first_names[zipf_codes(rng, len(first_names), zipf, n_entities)]
+    last = surnames[zipf_codes(rng, len(surnames), zipf, n_entities)]
+    companies, short_companies, domains = vocabulary.companies()
+    company = zipf_codes(rng, len(companies), zipf, n_entities)
+    mailbox = vocabulary.table(f"{a}.{b}".lower() for a, b in zip(first, last, strict=True))
+    private = vocabulary.table(
+        f"{b}{year}".lower() for b, year in zip(last, rng.integers(40, 99, n_entities), strict=True)
+    )
+    area, line = rng.integers(1000, 9999, n_entities), rng.integers(100_000, 999_999, n_entities)
+    digits = list(zip(area.tolist(), line.tolist(), strict=True))
+    postcode = rng.integers(10_000, 99_999, n_entities)
+    return {
+        "first_name": {"full": first, "short": _initials(first), "swapped": last},
+        "last_name": {"full": last, "swapped": first},
+        "company": {"full": companies[company], "short": short_companies[company]},
+        "email": {"full": mailbox + "@" + domains[company], "swapped": private + "@mail.example"},
+        "phone": {
+            "full": vocabulary.table(f"+44 {a} {b}" for a, b in digits),
+            "short": vocabulary.table(f"0{a} {b}" for a, b in digits),
+        },
+        "postcode": {"full": vocabulary.table(map(str, postcode.tolist()))},
+    }

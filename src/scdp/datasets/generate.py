@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from scdp.datasets.entities import (
     CITATION_FIELDS,
+    CONTACT_FIELDS,
     HOME_FIELDS,
     PEOPLE_FIELDS,
     Codes,
     Forms,
     make_citations,
+    make_contacts,
     make_people,
 )
 from scdp.datasets.task import Labelled
@@ -62,8 +64,16 @@ CITATION_TYPES = (
     ReferenceType("sloppy", 0.08, missing_factor=2, typo_factor=6),
     ReferenceType("swapped", 0.06, swapped=("author",)),
 )
+CONTACT_TYPES = (
+    ReferenceType("full", 0.40),
+    ReferenceType("initials", 0.18, short=("first_name",)),
+    ReferenceType("sparse", 0.12, missing_factor=5),
+    ReferenceType("abbreviated", 0.16, short=("company", "phone")),
+    ReferenceType("private", 0.08, swapped=("email",)),
+    ReferenceType("swapped", 0.06, swapped=("first_name", "last_name")),
+)
 # What a record is named by is always there; everything else may be missing.
-REQUIRED_FIELDS = frozenset({"surname", "title"})
+REQUIRED_FIELDS = frozenset({"surname", "last_name", "title"})
 
 
 def write_cells(
@@ -114,10 +124,16 @@ def _another(character: str, shift: int) -> str:
     return chr(base + (position + shift) % 26)
 
 
-Kind = Literal["people", "citations"]
+Kind = Literal["people", "citations", "contacts"]
 
-REFERENCE_TYPES: dict[str, tuple[ReferenceType, ...]] = {"people": PEOPLE_TYPES, "citations": CITATION_TYPES}
-MEAN_CLUSTER_SIZE = {"people": 1.25, "citations": 5.0}
+REFERENCE_TYPES: dict[str, tuple[ReferenceType, ...]] = {
+    "people": PEOPLE_TYPES,
+    "citations": CITATION_TYPES,
+    "contacts": CONTACT_TYPES,
+}
+FIELDS = {"people": PEOPLE_FIELDS, "citations": CITATION_FIELDS, "contacts": CONTACT_FIELDS}
+MAKERS = {"people": make_people, "citations": make_citations, "contacts": make_contacts}
+MEAN_CLUSTER_SIZE = {"people": 1.25, "citations": 5.0, "contacts": 1.25}
 MOVED_SHARE = 0.08  # records of people written at another home than their present one
 
 
@@ -159,18 +175,44 @@ def make_records(
     seed: int = 0,
     return_types: bool = False,
 ) -> Labelled | tuple[Labelled, NDArray[np.int64]]:
-    """Make `n` records of people or of citations, shuffled, with the entity of each as its cluster.
+    """Make records of people, citations or contacts with known clusters, shuffled.
 
-    - `mean_cluster_size`: records an entity; sizes are geometric (default: 1.25 for people, 5 for citations).
-    - `n_types`: how many reference types are in use, the first ones of `REFERENCE_TYPES[kind]`; each record
-      draws its own, with probability proportional to the type's share.
-    - `missing`: chance that an optional cell is None; a type multiplies it by its `missing_factor`.
-    - `typos`: chance that a cell is mistyped (insert, delete, substitute, transpose; each typo is followed by
-      one more with chance 0.25); a type multiplies it by its `typo_factor`.
-    - `zipf`: exponent of the frequencies of names, cities and venues (0: all equally frequent).
-    - `return_types`: also return each record's hidden reference type, a code into `REFERENCE_TYPES[kind]`.
+    Parameters
+    ----------
+    n : int
+        How many records.
+    kind : "people", "citations" or "contacts"
+    mean_cluster_size : float, optional
+        Records an entity; sizes are geometric. The default is 5 for citations and 1.25 for the others.
+    n_types : int
+        How many reference types are in use, the first ones of `REFERENCE_TYPES[kind]`; each record draws its own,
+        with probability proportional to the type's share.
+    missing : float
+        Chance that an optional cell is None; a type multiplies it by its `missing_factor`.
+    typos : float
+        Chance that a cell is mistyped (insert, delete, substitute, transpose; each typo is followed by one more with
+        chance 0.25); a type multiplies it by its `typo_factor`.
+    zipf : float
+        Exponent of the frequencies of names, cities and venues (0: all equally frequent).
+    seed : int
+        The same arguments give the same records.
+    return_types : bool
+        Also return each record's hidden reference type, a code into `REFERENCE_TYPES[kind]`.
 
-    The same arguments give the same records. Noise has its own random streams, so with the same `seed` other
+    Returns
+    -------
+    Labelled
+        The records, the entity of each as its cluster, and their ids.
+
+    Examples
+    --------
+    >>> made = make_records(5, kind="people", seed=0)
+    >>> made.data.names[:3]
+    ('first_name', 'surname', 'birth_date')
+
+    Notes
+    -----
+    Noise has its own random streams, so with the same `seed` other
     noise levels change how the same entities are written, not which they are.
     """
     _check_counts(n, kind, n_types, seed)
@@ -178,8 +220,7 @@ def make_records(
     mean = MEAN_CLUSTER_SIZE[kind] if mean_cluster_size is None else mean_cluster_size
     for_sizes, for_entities, for_types, for_noise = np.random.default_rng(seed).spawn(4)
     entities = _shuffled_entities(n, mean, for_sizes)
-    make_entities = make_people if kind == "people" else make_citations
-    forms = make_entities(int(entities.max()) + 1, zipf, for_entities)
+    forms = MAKERS[kind](int(entities.max()) + 1, zipf, for_entities)
     types = _reference_types(n, REFERENCE_TYPES[kind][:n_types], for_types)
     columns = _write_columns(forms, kind, entities, types, missing, typos, for_noise)
     labelled = Labelled(
@@ -220,7 +261,7 @@ def _write_columns(
     typo_chance = np.array([profile.typo_factor for profile in profiles])[types] * typos
     missing_chance = np.array([profile.missing_factor for profile in profiles])[types] * missing
     columns = {}
-    for field in PEOPLE_FIELDS if kind == "people" else CITATION_FIELDS:
+    for field in FIELDS[kind]:
         rows = homes if field in HOME_FIELDS else entities
         cells = write_cells(forms[field], [profile.form(field) for profile in profiles], types, rows)
         add_typos(cells, typo_chance, mistakes)
@@ -232,7 +273,7 @@ def _write_columns(
 
 def _check_counts(n: int, kind: str, n_types: int, seed: int) -> None:
     if kind not in REFERENCE_TYPES:
-        raise InputError(f"make_records: kind is {kind!r}; use 'people' or 'citations'")
+        raise InputError(f"make_records: kind is {kind!r}; use one of {', '.join(MAKERS)}")
     most = len(REFERENCE_TYPES[kind])
     for name, count, least, largest in (
         ("n", n, 1, math.inf),

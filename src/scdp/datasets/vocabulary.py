@@ -103,6 +103,9 @@ SUBTITLES = [
     "First Results",
 ]
 
+COMPANY_TRADES = _words("Foods Systems Tools Media Travel Energy Paper Design Motors Textiles")
+COMPANY_FORMS = ["Ltd", "GmbH", "Inc.", "S.A.", "plc"]
+
 VENUE_KINDS = {
     "Proceedings of the International Conference on": "Proc. Int. Conf.",
     "Annual Symposium on": "Ann. Symp.",
@@ -182,4 +185,17 @@ def venues() -> tuple[Column, Column]:
     return (
         table(f"{kind} {field} {topic}" for field, topic, kind in parts),
         table(f"{VENUE_KINDS[kind]} {field[:4]}. {topic[:4]}." for field, topic, kind in parts),
+    )
+
+
+@cache
+def companies() -> tuple[Column, Column, Column]:
+    """Names of companies in full and without their legal form, and their domains, at the same codes."""
+    trades = [COMPANY_TRADES[rank % len(COMPANY_TRADES)] for rank in range(len(PLACE_STARTS))]
+    forms = [COMPANY_FORMS[rank % len(COMPANY_FORMS)] for rank in range(len(PLACE_STARTS))]
+    parts = list(zip(PLACE_STARTS, trades, forms, strict=True))
+    return (
+        table(f"{name} {trade} {form}" for name, trade, form in parts),
+        table(f"{name} {trade}" for name, trade, _ in parts),
+        table(f"{name.lower()}.example" for name, _, _ in parts),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -280,3 +281,17 @@ def _filled(records: Records, name: str) -> str:
 def _one_line(text: str) -> str:
     # A control character would end the comment, or be no TOML at all.
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+MARK = "# As proposed, and not edited since: "
+
+
+def mark_of_proposal(text: str) -> str:
+    """A first line by which a proposed spec is known as long as nobody has changed it."""
+    return f"{MARK}{hashlib.sha256(text.encode()).hexdigest()[:16]}\n"
+
+
+def is_proposal(text: str) -> bool:
+    """Whether a spec is as it was proposed."""
+    mark, _, rest = text.partition("\n")
+    return f"{mark}\n" == mark_of_proposal(rest)

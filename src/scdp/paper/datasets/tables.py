@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scdp.datasets.task import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.datasets.files import require
+from scdp.paper.datasets.files import NAMES, Source, find, find_source, require
 from scdp.paper.datasets.rda import Vector, columns_of, read_rda
 from scdp.table.readers import read_records
 from scdp.table.records import Column, Records, complete_column, records_from, unique_ids
@@ -196,6 +196,16 @@ LOADERS = {
     "fake-1000": "load_fake_1000",
 }
 OWN = "ace"
+
+
+def offered_sets() -> tuple[str, ...]:
+    """The sets that can be exported here: their files are there, or have a public copy."""
+    there = ", ".join(source.loaders for source in map(find_source, NAMES) if _can_be_had(source)).split(", ")
+    return tuple(name for name, loader in LOADERS.items() if loader in there)
+
+
+def _can_be_had(source: Source) -> bool:
+    return all(file.url is not None or find(source, file) is not None for file in source.files)
 
 
 def exported_parts(name: str, folder: Path | None = None) -> dict[str, dict[str, Column]]:

@@ -1,0 +1,72 @@
+"""What each dependency costs on the disk and gives: `python .ci/sizes.py` writes docs/dependencies.md to stdout."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+
+# What scdp takes from each.
+GIVES = {
+    "numba": "compiles the samplers: about sixty times faster than NumPy",
+    "llvmlite": "the compiler behind Numba",
+    "scipy": "L-BFGS, special functions, sparse matrices",
+    "scikit-learn": "boosted trees, the rules of estimators, the paper's opponents",
+    "numpy": "arrays",
+    "duckdb": "Parquet, blocking joins, SQL over draws",
+    "rapidfuzz": "string distances",
+    "arviz-stats": "R-hat and effective sample sizes of the paper's chains",
+    "narwhals": "pandas, polars and Arrow tables through one door",
+    "rich": "bars and tables in the terminal",
+    "click": "the command line",
+    "joblib": "needed by scikit-learn",
+    "defusedxml": "XML of strangers without its traps",
+    "filelock": "one writer at a time, on every system",
+    "platformdirs": "where caches belong, on every system",
+    "threadpoolctl": "one thread where more would wait for one another",
+}
+HEAD = """# What each dependency costs
+
+Sizes on the disk of `pip install scdp` without extras, as `python .ci/sizes.py` prints them (Linux, Python {python}).
+
+| package | version | MB | what scdp takes from it |
+|---|---|---|---|"""
+
+
+def needed(name: str, found: dict[str, metadata.Distribution]) -> None:
+    """All that a package needs without extras."""
+    try:
+        package = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return
+    key = package.metadata["Name"].lower().replace("_", "-")
+    if key in found:
+        return
+    found[key] = package
+    for line in package.requires or []:
+        if "extra ==" not in line and "sys_platform ==" not in line:
+            needed(re.match(r"[A-Za-z0-9_.-]+", line)[0], found)  # type: ignore[index]
+
+
+def size_of(package: metadata.Distribution) -> int:
+    """Bytes of the files of a package, without what Python compiles."""
+    paths = [file.locate() for file in package.files or [] if not str(file).endswith(".pyc")]
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def main() -> None:
+    """Print the page."""
+    import platform
+
+    found: dict[str, metadata.Distribution] = {}
+    needed("scdp", found)
+    found.pop("scdp")
+    sizes = {name: size_of(package) / 1e6 for name, package in found.items()}
+    print(HEAD.format(python=".".join(platform.python_version_tuple()[:2])))
+    for name in sorted(sizes, key=lambda each: -sizes[each]):
+        gives = GIVES.get(name, "needed by another")
+        print(f"| {name} | {found[name].version} | {sizes[name]:.1f} | {gives} |")
+    print(f"| **all** | | **{sum(sizes.values()):.0f}** | |")
+
+
+if __name__ == "__main__":
+    main()
