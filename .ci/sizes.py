@@ -1,13 +1,17 @@
-"""What each dependency costs on the disk and gives: `python .ci/sizes.py` writes docs/dependencies.md to stdout."""
+"""What each dependency costs on the disk and gives: `python .ci/sizes.py` writes docs/dependencies.md to stdout.
+
+With the name of another package it prints what that one takes.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from importlib import metadata
 
 # What scdp takes from each.
 GIVES = {
-    "numba": "compiles the samplers: about sixty times faster than NumPy",
+    "numba": "compiles the samplers",
     "llvmlite": "the compiler behind Numba",
     "scipy": "L-BFGS, special functions, sparse matrices",
     "scikit-learn": "boosted trees, the rules of estimators, the paper's opponents",
@@ -57,8 +61,12 @@ def main() -> None:
     """Print the page."""
     import platform
 
+    asked = sys.argv[1] if len(sys.argv) > 1 else "scdp"
     found: dict[str, metadata.Distribution] = {}
-    needed("scdp", found)
+    needed(asked, found)
+    if asked != "scdp":
+        print(f"{asked}: {sum(map(size_of, found.values())) / 1e6:.0f} MB with all it needs")
+        return
     found.pop("scdp")
     sizes = {name: size_of(package) / 1e6 for name, package in found.items()}
     print(HEAD.format(python=".".join(platform.python_version_tuple()[:2])))
