@@ -80,7 +80,9 @@ def test_pages_have_no_words_that_only_we_know(page):
     text = re.sub(
         r"`[^`\n]*`|Chinese restaurant process", "", page.read_text(encoding="utf-8"), flags=re.IGNORECASE
     )
-    found = [word for word in BANNED.findall(text) if not (word.lower() == "restaurant" and page.parent == DOCS)]
+    found = [
+        word for word in BANNED.findall(text) if not (word.lower() == "restaurant" and page.parent == DOCS)
+    ]
     assert not found
 
 
