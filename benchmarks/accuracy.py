@@ -25,6 +25,7 @@ from scdp import EntityResolver
 from scdp.compare import Comparison
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
+from scdp.paper import specs
 from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -39,6 +40,11 @@ TABLES = {
 }
 NOT_COMPARED = ("cluster_id", "record_id", "cluster", "unique_id", "part", "source")
 CRM_LABELS = {"60 duplicates": "labelled_60_duplicates_first", "60": "labelled_60_at_random"}
+RICHER = {
+    "references": specs.richer_references_spec,
+    "identity": specs.richer_identity_spec,
+    "coreference": specs.richer_coreference_spec,
+}
 TASKS = ("references", "references-kearns", "references-schapire", "identity", "coreference")
 SETS = (*TABLES, "crm", *TASKS)
 # Of the labelled clusters, two thirds have duplicates where they are few: people label those.
@@ -171,6 +177,7 @@ def paper_task(name: str) -> Problem:
     compared = [n for n in train.data.names if n != problem.spec.group]
     choices = {
         "paper": list(problem.spec.fields),
+        "richer": list(RICHER[name.partition("-")[0]]().fields),
         "proposed": proposed_comparisons(train.data, compared, in_documents=train.groups is not None),
     }
     return Problem(name, "own part", train, test, choices)

@@ -11,6 +11,7 @@ import pytest
 from scdp import compare
 from scdp.compare import kinds
 from scdp.errors import InputError
+from scdp.paper import specs
 from scdp.paper.specs import coreference_spec, identity_spec, references_spec
 from scdp.table.records import Records
 from scdp.table.spec import Spec, propose
@@ -26,6 +27,15 @@ def test_the_call_of_the_product_page():
     )
     assert spec.names == ("edit(title)", "edit(first_author)", "absolute(year)")
     assert spec.fields[2].needs_fit
+
+
+@pytest.mark.parametrize(
+    "make", [specs.richer_references_spec, specs.richer_identity_spec, specs.richer_coreference_spec]
+)
+def test_richer_specs_round_trip(make, tmp_path):
+    spec = make()
+    (tmp_path / "spec.toml").write_text(spec.to_toml(), encoding="utf-8")
+    assert Spec.from_toml(tmp_path / "spec.toml") == spec
 
 
 @pytest.mark.parametrize("make", [references_spec, identity_spec, coreference_spec])

@@ -101,7 +101,7 @@ def richer_coreference_spec(
         entity,
         [
             compare.proper_noun("name"),
-            compare.qgram_tfidf("name"),
+            compare.company("name"),
             compare.proper_noun("span"),
             compare.jaro_winkler("head"),
             compare.category("etype"),
