@@ -83,7 +83,13 @@ class Beliefs:
         # Conditioned draws, by the first record of the components that decisions reach.
         self._changed: dict[int, tuple[Integers, SmallIntegers]] = {}
         self._home = np.full(self.n_records, -1, dtype=np.int64)
-        self.pairs = self._count_pairs(found.select(found.sizes > 1))
+        self._base_pairs = self._count_pairs(found.select(found.sizes > 1))
+        code = self.component[self._base_pairs.left]
+        self._pair_bounds = np.searchsorted(code, np.arange(len(found.bounds)))
+        # Pairs of records that decisions reach stand apart, so that a decision costs the same in any table.
+        self._stale = np.zeros(len(code), dtype=bool)
+        self._fresh: dict[int, PairBeliefs] = {}
+        self._pairs: PairBeliefs | None = self._base_pairs
         self.threshold = self._find_threshold()
 
     @property
@@ -91,10 +97,21 @@ class Beliefs:
         """Of the answer."""
         return int((self.answer == np.arange(self.n_records)).sum())
 
+    @property
+    def pairs(self) -> PairBeliefs:
+        """All pairs that some draw puts together."""
+        if self._pairs is None:
+            kept = self._base_pairs.take(~self._stale) if self._stale.any() else self._base_pairs
+            for fresh in self._fresh.values():
+                kept = kept.join(fresh)
+            self._pairs = kept
+        return self._pairs
+
     def snapshot(self) -> Beliefs:
         """The same beliefs, for somebody who reads them while decisions go on."""
         other = copy(self)
         other.answer, other._home, other._changed = self.answer.copy(), self._home.copy(), dict(self._changed)
+        other._stale, other._fresh = self._stale.copy(), dict(self._fresh)
         return other
 
     def columns(self, rows: Integers) -> SmallIntegers:
@@ -134,7 +151,6 @@ class Beliefs:
         touched = {code for row in rows for code in (regions.of(row), *self._former(row, regions))}
         for code in touched:
             self._change(regions.rows(code), constraints)
-        self.threshold = self._find_threshold()
 
     def _former(self, row: int, regions: _Regions) -> set[int]:
         """The regions that the records are in now which were in one with this record until now."""
@@ -145,6 +161,10 @@ class Beliefs:
         inside = np.isin(items, _constrained(constraints, items))
         for home in {int(home) for home in self._home[items] if home >= 0}:
             self._home[self._changed.pop(home)[0]] = -1
+            self._fresh.pop(home)
+        self._pairs = None
+        for part in np.unique(self.component[items]).tolist():
+            self._stale[self._pair_bounds[part] : self._pair_bounds[part + 1]] = bool(inside.any())
         draws = self.base[:, items]
         self.answer[items] = self.base_answer[items]
         local = _localise(constraints, items)
@@ -153,12 +173,10 @@ class Beliefs:
             first = int(items[0])
             self._changed[first] = items, draws
             self._home[items] = first
-        outside = ~np.isin(self.pairs.left, items)
-        numbers = _number_rows(draws)
-        own = Components(np.arange(len(items)), np.array([0, len(items)]))
-        left, right, _ = count_pairs_by_component(numbers, own.bounds)
-        fresh = self._beliefs_of(draws, left.astype(np.int64), right.astype(np.int64))
-        self.pairs = self.pairs.take(outside).join(fresh._replace(left=items[left], right=items[right]))
+        if inside.any():
+            left, right, _ = count_pairs_by_component(_number_rows(draws), np.array([0, len(items)]))
+            fresh = self._beliefs_of(draws, left.astype(np.int64), right.astype(np.int64))
+            self._fresh[int(items[0])] = fresh._replace(left=items[left], right=items[right])
         self.answer[items] = items[self._answer_of(items, draws, local, bool(inside.any()))]
 
     def _answer_of(
@@ -192,7 +210,10 @@ class Beliefs:
         left, right, _ = count_pairs_by_component(columns, linked.bounds)
         found = self._beliefs_of(columns, left.astype(np.int64), right.astype(np.int64))
         one, other = linked.items[left], linked.items[right]
-        return found._replace(left=np.minimum(one, other), right=np.maximum(one, other))
+        order = np.argsort(self.component[one], kind="stable")
+        return PairBeliefs(
+            np.minimum(one, other)[order], np.maximum(one, other)[order], found.by_member[:, order]
+        )
 
     def _beliefs_of(self, draws: SmallIntegers, left: Integers, right: Integers) -> PairBeliefs:
         by_member = np.empty((self.n_members, len(left)))

@@ -72,11 +72,17 @@ class Worth:
     def __init__(self, ask: Ask) -> None:
         self.ask, self.beliefs = ask, ask.beliefs
         pairs = self.beliefs.pairs
-        self.left, self.right, self.by_member = pairs
-        self.probability = pairs.probability
+        p = pairs.probability
         self.threshold = self.beliefs.threshold
         # Gains are in pairs; F has about as many in its denominator as are linked and true.
-        self.per_pair = 2.0 / max(self.beliefs.n_links + float(self.probability.sum()), 1.0)
+        self.per_pair = 2.0 / max(self.beliefs.n_links + float(p.sum()), 1.0)
+        # Of a large table most components are sure, and nothing is to be asked there.
+        component = self.beliefs.component
+        doubtful = np.zeros(self.beliefs.n_records, dtype=bool)
+        doubtful[component[pairs.left[(p > SURE) & (p < 1.0 - SURE)]]] = True
+        pairs = pairs.take(doubtful[component[pairs.left]] | doubtful[component[pairs.right]])
+        self.left, self.right, self.by_member = pairs
+        self.probability = pairs.probability
         order = np.argsort(np.concatenate([self.left, self.right]), kind="stable")
         ends = np.concatenate([self.left, self.right])[order]
         self._other = np.concatenate([self.right, self.left])[order]

@@ -16,8 +16,6 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
 
-import numpy as np
-
 from scdp.errors import InputError, MissingExtraError
 from scdp.review import pages
 from scdp.review.session import Person, Session
@@ -186,7 +184,7 @@ def make_app(site: Site) -> Any:
     def show_clusters(request: Any, key: str) -> Any:
         words = request.query_params.get("q", "")[:200]
         page = _number(request.query_params.get("page", "0"))
-        rows = site.view.search(words) if words.strip() else least_sure(site.session)
+        rows = site.view.search(words) if words.strip() else site.session.least_sure
         last = max((len(rows) - 1) // pages.ROWS_A_PAGE, 0)
         page = min(page, last)
         some = rows[page * pages.ROWS_A_PAGE : (page + 1) * pages.ROWS_A_PAGE]
@@ -316,19 +314,6 @@ def decided(site: Site, form: dict[str, list[str]]) -> tuple[list[int], list[int
         rows = [row for row in members if row not in ticked] + ticked
         return rows, [int(row in ticked) for row in rows]
     raise Refused(400, "There is no such decision.")
-
-
-def least_sure(session: Session, most: int = 2000) -> list[int]:
-    """The first record of each cluster of two or more, those in most doubt first."""
-    beliefs = session.beliefs
-    sizes = np.bincount(beliefs.answer, minlength=beliefs.n_records)
-    pairs = beliefs.pairs
-    p = pairs.probability
-    doubt = np.zeros(beliefs.n_records)
-    for end in (pairs.left, pairs.right):
-        np.add.at(doubt, beliefs.answer[end], p * (1.0 - p))
-    rows = np.flatnonzero(sizes > 1)
-    return [int(row) for row in rows[np.argsort(-doubt[rows], kind="stable")][:most]]
 
 
 def listen(host: str, port: int) -> socket.socket:

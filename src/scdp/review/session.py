@@ -88,6 +88,7 @@ class Session:
         self._ready: list[Question] = []
         self.quality: Quality | None = None
         self.problem = ""
+        self.least_sure: list[int] = []
         self._version, self._done = 1, 0
         self._news, self._stopped = threading.Condition(self._lock), False
         self._thread = threading.Thread(target=self._work, name="scdp-review", daemon=True)
@@ -259,6 +260,7 @@ class Session:
             taken, random, n_answers = self._taken(), list(self._random), self.n_answers
         ready = choose_best(ask, taken, n=N_READY)
         quality = estimate(ask, random, n_answers)
+        ranked = list_least_sure(beliefs)
         with self._lock:
             if self._stopped:
                 return
@@ -269,6 +271,7 @@ class Session:
             if rows:
                 beliefs.condition(self.log.constraints, rows)
             self.beliefs, self._others, self._ready, self.quality = beliefs, others, ready, quality
+            self.least_sure = ranked
             self._done, self.problem = version, ""
 
 
@@ -292,3 +295,15 @@ def random_answers(decisions: Sequence[Decision]) -> list[Answered]:
             question = Question((0, 1), 0.0, True, (float(told[1]),))
             found.append(answered(question, [0, int(one.decision == "different")], number))
     return found
+
+
+def list_least_sure(beliefs: Beliefs, most: int = 2000) -> list[int]:
+    """The first record of each cluster of two or more, those in most doubt first."""
+    sizes = np.bincount(beliefs.answer, minlength=beliefs.n_records)
+    pairs = beliefs.pairs
+    p = pairs.probability
+    doubt = np.zeros(beliefs.n_records)
+    for end in (pairs.left, pairs.right):
+        doubt += np.bincount(beliefs.answer[end], p * (1.0 - p), beliefs.n_records)
+    rows = np.flatnonzero(sizes > 1)
+    return [int(row) for row in rows[np.argsort(-doubt[rows], kind="stable")][:most]]

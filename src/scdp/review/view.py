@@ -18,6 +18,8 @@ from scdp.table.spec import Spec
 from scdp.table.spec_files import in_words
 
 MOST_FOUND = 500
+MOST_LOOKED_AT = 20_000
+MOST_WORDS = 8
 
 
 class Weight(NamedTuple):
@@ -96,14 +98,14 @@ class TableView:
         wanted = words.casefold().split()
         if not wanted:
             return []
-        # The longest word is the rarest, as a rule.
-        wanted.sort(key=len, reverse=True)
+        # Where the rarest word is, the others are looked for; a search that would take long stops early.
+        wanted = sorted(dict.fromkeys(wanted[:MOST_WORDS]), key=text.count)
         found: list[int] = []
-        place = text.find(wanted[0])
-        while place >= 0 and len(found) < MOST_FOUND:
+        place, looked_at = text.find(wanted[0]), 0
+        while place >= 0 and len(found) < MOST_FOUND and looked_at < MOST_LOOKED_AT:
             row = int(np.searchsorted(starts, place, side="right")) - 1
             line = text[starts[row] : starts[row + 1]]
             if all(word in line for word in wanted[1:]):
                 found.append(row)
-            place = text.find(wanted[0], int(starts[row + 1]))
+            place, looked_at = text.find(wanted[0], int(starts[row + 1])), looked_at + 1
         return found
