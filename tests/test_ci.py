@@ -39,7 +39,7 @@ def machine(tmp_path):
             env={"PATH": str(programs), "ASKED": str(asked)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=900,
             check=False,
         )
         return done, asked.read_text().splitlines()

@@ -297,7 +297,7 @@ print(told[0])
         [sys.executable, "-c", script, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
         check=False,
     )
     assert not result.returncode, result.stderr
@@ -402,7 +402,7 @@ def test_a_real_ctrl_c_stops_between_sweeps_and_keeps_them(records, tmp_path):
             while not list(tmp_path.glob("model.checkpoint/fit/chain*.npz")) and process.poll() is None:
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
-            errors = process.communicate(timeout=60)[1]
+            errors = process.communicate(timeout=900)[1]
         finally:
             process.kill()
     assert process.returncode == 130, errors

@@ -22,14 +22,14 @@ COMMAND_FILES = sorted((Path(scdp.__file__).parent / "cli").glob("*_command.py")
 
 def run(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "scdp.cli", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "scdp.cli", *arguments], capture_output=True, text=True, timeout=900
     )
 
 
 def modules_loaded_by(statement):
     code = f"import sys; {statement}; print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900
     )
     return {name.split(".")[0] for name in done.stdout.split()}
 
@@ -131,7 +131,7 @@ def test_a_closed_pipe_is_no_error_to_talk_about(tmp_path):
     os.close(reader)
     arguments = [sys.executable, "-m", "scdp.cli", "evaluate", "a.csv", "a.csv"]
     done = subprocess.run(
-        arguments, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, cwd=tmp_path
+        arguments, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=900, cwd=tmp_path
     )
     os.close(writer)
     assert done.stderr == ""

@@ -173,7 +173,10 @@ def test_bad_paths_are_refused(folder, arguments, message):
 
 def run(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "scdp.cli", "evaluate", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "scdp.cli", "evaluate", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=900,
     )
 
 
@@ -196,7 +199,7 @@ def test_the_installed_script_runs():
     script = Path(sys.executable).with_name("scdp")
     if not script.exists():
         pytest.skip("scdp is not installed beside this Python")
-    done = subprocess.run([script, "evaluate", "--help"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([script, "evaluate", "--help"], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0
     assert "scdp evaluate clusters.csv gold.csv" in done.stdout
 

@@ -161,10 +161,9 @@ class Stopping(LocalEngine):
         os.kill(worker.process.pid, signal.SIGSTOP)
 
 
-@pytest.mark.posix
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_process_that_falls_silent_is_replaced(small_shards, monkeypatch):
-    monkeypatch.setattr(local, "SILENT_SECONDS", 3.0)
+    monkeypatch.setattr(local, "SILENT_SECONDS", 10.0)
     monkeypatch.setattr(local, "BEAT_SECONDS", 0.2)
     pairs, known = made_problem()
     ensemble = made_ensemble()
@@ -182,7 +181,7 @@ class Slow(LocalEngine):
         really = shards_module.Shard.sample
 
         def slowly(*arguments: object) -> object:
-            time.sleep(4.5)
+            time.sleep(12.0)
             return really(*arguments)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -191,7 +190,7 @@ class Slow(LocalEngine):
 
 
 def test_a_process_that_works_for_long_is_not_silent(monkeypatch):
-    monkeypatch.setattr(local, "SILENT_SECONDS", 3.0)
+    monkeypatch.setattr(local, "SILENT_SECONDS", 10.0)
     monkeypatch.setattr(local, "BEAT_SECONDS", 0.2)
     pairs, known = made_problem(400)
     ensemble = made_ensemble()
@@ -219,7 +218,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.posix
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("moment", ["while processes start", "while they work"])
 def test_the_processes_of_a_killed_run_end_without_a_word(tmp_path: Path, moment):
@@ -228,7 +226,7 @@ def test_the_processes_of_a_killed_run_end_without_a_word(tmp_path: Path, moment
     script.write_text(KILLED.replace("FOLDERS", repr(folders)), encoding="utf-8")
     # The processes hold standard error open: reading it ends when the last of them has.
     ended = subprocess.run(
-        [sys.executable, str(script), moment], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(script), moment], capture_output=True, text=True, timeout=900, check=False
     )
     assert ended.returncode == -signal.SIGKILL
     assert ended.stderr == ""
