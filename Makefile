@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy results lock licences docs sizes clean
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy results lock licences docs sizes clean honesty
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -61,6 +61,9 @@ fuzz: .venv/dev.stamp
 
 crash: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.crash
+
+honesty: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.honesty --out honesty.json --figure docs/figures/honesty.png
 
 alarms: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.alarms

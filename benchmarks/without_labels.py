@@ -1,0 +1,50 @@
+"""How good the answer is without a single label: F, the number of clusters with its interval, and the verdict.
+
+python -m benchmarks.without_labels [--sets crm,restaurant,...]
+
+Every record of a data set in $SCDP_DATA is clustered with proposed comparisons (those of `crm` are named in
+benchmarks/honesty.py); labels are only used to score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+
+from benchmarks.honesty import codes, loaders
+from scdp import EntityResolver, metrics
+from scdp.estimators.clustering import cluster_records
+
+SETS = "crm,restaurant,febrl3,rldata500,historical,dblp-acm,abt-buy,people,citations"
+# Where features lie is seen on this many records; all are clustered.
+LOOKED_AT = 200
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", default=SETS)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print("| | records | F | expected F | clusters (90 %) | true | verdict | processor s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in options.sets.split(","):
+        start = time.process_time()
+        items = loaders()[name]()
+        n = len(items.data)
+        model = EntityResolver(spec=items.spec, random_state=0)
+        model.fit(items.data.take(np.arange(0, n, max(1, n // LOOKED_AT))))
+        result = cluster_records(model, items.data)
+        low, high = result.posterior.n_clusters_interval(0.9)
+        f = metrics.f_score(items.clusters, codes(result.labels))
+        print(
+            f"| {name} | {n} | {f:.3f} | {result.expected['f']['mean']:.2f} | {result.n_clusters} ({low} to {high}) | "
+            f"{items.clusters.max() + 1} | {result.verdict.colour} | {time.process_time() - start:.0f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
