@@ -1,6 +1,6 @@
 """Fault injection: a failing write, sync, rename or read leaves a right result, or exit code 2 and nothing lost.
 
-The work itself is done once and handed over, so that every n can be tried; `make faults` tries whole commands.
+The work itself is done once and handed over, so that every n can be tried.
 """
 
 from __future__ import annotations
