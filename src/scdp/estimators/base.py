@@ -221,7 +221,7 @@ class Estimator(ClusterMixin, BaseEstimator):
         return explain_pair(self.fitted_, pair, titles(self.fitted_), named, probability)
 
     def save(self, folder: str | PathLike[str], *, force: bool = False, spec_text: str | None = None) -> None:
-        """Write a folder of JSON and plain arrays, whole or not at all (docs/tutorial.md).
+        """Write a folder of JSON and plain arrays, whole or not at all (docs/tutorials/deduplicate.md).
 
         `spec_text` is a commented TOML text of the fitted spec, to stand for the plain one.
         """

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from scdp.errors import InputError
 from scdp.io.untrusted import parse_json, read_bytes
-from scdp.table.records import LONGEST_ID, read_records
+from scdp.table.readers import read_records
+from scdp.table.records import LONGEST_ID
 
 Kind = Literal["same", "different", "cannot tell"]
 KINDS: tuple[str, ...] = get_args(Kind)

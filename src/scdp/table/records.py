@@ -312,12 +312,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def __getattr__(name: str) -> Any:
-    # Until every caller asks the readers.
-    if name == "read_records":
-        from scdp.table import readers
-
-        return readers.read_records
-    raise AttributeError(name)
