@@ -18,6 +18,8 @@ from scdp.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from scdp.estimators.explanation import Explanation
+    from scdp.estimators.result import ClusterResult
     from scdp.posterior import Posterior
     from scdp.table.text_files import Reading
 
@@ -25,56 +27,121 @@ EXAMPLES = """\b
 Examples:
   scdp explain model new.csv r17 r208
   scdp explain model new.csv r17 r208 --draws draws
+  scdp explain draws --cluster r17
+  scdp explain draws --merge r17 r208
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("records", type=click.Path(path_type=Path))
-@click.argument("first", metavar="ID1")
-@click.argument("second", metavar="ID2")
+@click.argument("given", nargs=-1, required=True, metavar="MODEL RECORDS|RESULT [ID1 ID2]")
+@click.option(
+    "--cluster", metavar="A", help="Say why a cluster holds together, by its name or a record's id."
+)
+@click.option("--merge", nargs=2, metavar="A B", help="Say what merging two clusters would do.")
+@click.option("--split", metavar="A", help="Say what splitting a cluster at its weakest link would do.")
 @click.option(
     "--draws",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Draws kept by  scdp cluster --draws  of the same records; without them they are made again.",
+    help="A result kept by  scdp cluster --draws  of the same records; without it they are clustered again.",
 )
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
 @click.option("--quiet", is_flag=True, help="Say nothing but the explanation.")
 def explain(
-    model: Path,
-    records: Path,
-    first: str,
-    second: str,
+    given: tuple[str, ...],
+    cluster: str | None,
+    merge: tuple[str, str] | None,
+    split: str | None,
     draws: Path | None,
     reading: Reading,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Say why two records are or are not together.
+    """Say why two records are or are not together, or what holds a cluster.
 
-    Each comparison's distance and what it contributes, the reference types involved, and the probability.
+    Of two records: each comparison's distance and what it contributes, the reference types involved, and the
+    probability. Of a cluster: its weakest link, who might leave, and the nearest other cluster. Of a merge or a split:
+    its odds, the records affected, and what it would do to the expected F.
     """
-    from scdp.estimators.clustering import ids_of
+    asked = [each for each in (cluster, merge, split) if each]
+    kept = is_result(Path(given[0]))
+    paths, ids = given[: 1 if kept else 2], given[1 if kept else 2 :]
+    if len(paths) < (1 if kept else 2):
+        raise InputError("give MODEL and RECORDS, or the RESULT that  scdp cluster --draws  has kept")
+    if len(asked) > 1 or len(ids) != (0 if asked else 2):
+        raise InputError("give two ids, or one of --cluster, --merge and --split")
+    if not asked:
+        found = _explain_pair(paths, ids, draws, reading, quiet)
+        tell(json.dumps(asdict(found), indent=1) if as_json else str(found))
+        return
+    from scdp.results.whatif import tell_cluster, try_merge, try_split
+
+    result = _find_result(paths, draws, reading, quiet)
+    told = (
+        tell_cluster(result, cluster)
+        if cluster
+        else try_merge(result, *merge)
+        if merge
+        else try_split(result, split or "")
+    )
+    tell(json.dumps(told.to_words(), indent=1) if as_json else str(told))
+
+
+def is_result(folder: Path) -> bool:
+    """Whether a folder holds a kept result."""
+    from scdp.results.folder import ABOUT
+
+    return (folder / ABOUT).is_file()
+
+
+def _find_result(paths: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool) -> ClusterResult:
+    from scdp.estimators.clustering import cluster_records
+    from scdp.results import read_result
     from scdp.table.readers import read_records
 
-    fitted = open_model(model, quiet)
-    table = read_records(records, reading)
+    if draws is not None or len(paths) == 1:
+        return read_result(draws or paths[0]).result
+    fitted = open_model(Path(paths[0]), quiet)
+    table = read_records(Path(paths[1]), reading)
     require_columns(table, fitted)
-    assert fitted.spec is not None
-    ids = ids_of(table, fitted.spec.id)
+    say(f"clustering {len(table)} records", quiet)
+    return cluster_records(fitted, table)
+
+
+def _explain_pair(
+    paths: tuple[str, ...], pair: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool
+) -> Explanation:
+    from scdp.estimators.clustering import ids_of
+    from scdp.results import read_result
+    from scdp.table.readers import read_records
+
+    first, second = pair
+    if len(paths) == 1:
+        kept = read_result(paths[0])
+        if kept.model is None:
+            raise InputError(
+                f"{paths[0]}: was kept without its model; give MODEL and RECORDS, and --draws {paths[0]}"
+            )
+        fitted, table, posterior, ids = kept.model, kept.records, kept.posterior, kept.ids
+    else:
+        fitted = open_model(Path(paths[0]), quiet)
+        table = read_records(Path(paths[1]), reading)
+        require_columns(table, fitted)
+        assert fitted.spec is not None
+        ids = ids_of(table, fitted.spec.id)
+        posterior = None
     rows = {str(identifier): row for row, identifier in enumerate(ids)}
-    for identifier in (first, second):
+    for identifier in pair:
         if identifier not in rows:
-            raise InputError(f"{records}: there is no record {identifier!r}; give two ids of its records")
+            raise InputError(f"{paths[-1]}: there is no record {identifier!r}; give two ids of its records")
     if first == second:
         raise InputError(f"{first!r} is given twice; give the ids of two different records")
-    posterior = None if draws is None else _posterior(draws, ids)
+    if draws is not None:
+        posterior = _posterior(draws, ids)
     if posterior is None:
         say(f"clustering {len(table)} records", quiet)
-    found = fitted.explain(table, rows[first], rows[second], posterior=posterior, names=(first, second))
-    tell(json.dumps(asdict(found), indent=1) if as_json else str(found))
+    return fitted.explain(table, rows[first], rows[second], posterior=posterior, names=(first, second))
 
 
 def _posterior(folder: Path, ids: NDArray[Any]) -> Posterior:

@@ -51,13 +51,19 @@ class TypeEvidence:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why two records are or are not together; `str()` tells it in words."""
+    """Why two records are or are not together; `str()` tells it in words.
+
+    `start` (any two records) and the contributions add up to `log_odds`, those of the two records alone, where the
+    model says them.
+    """
 
     first: str
     second: str
     probability: float
     features: tuple[FeatureEvidence, ...]
     types: tuple[TypeEvidence, ...] = ()
+    start: float = 0.0
+    log_odds: float | None = None
 
     @property
     def contribution(self) -> float:
@@ -77,7 +83,9 @@ class Explanation:
             yield f"  {feature.contribution:+7.2f}  {feature.name}: {_finding(feature)}"
 
     def _sum(self) -> Iterator[str]:
-        total = self.contribution
+        total = self.contribution if self.log_odds is None else self.log_odds
+        if self.log_odds is not None:
+            yield f"  {self.start:+7.2f}  any two records of this table"
         side = "for together" if total >= 0 else "for apart"
         odds = f"{math.exp(min(abs(total), 50)):,.1f} to 1" if abs(total) < 12 else "overwhelming odds"
         yield f"The two records alone: {total:+.2f}, {odds} {side}."
@@ -182,4 +190,4 @@ def explain_pair(
             titles, pair.first, pair.second, pair.distances, contributions, strict=True
         )
     )
-    return Explanation(*names, probability, features, types)
+    return Explanation(*names, probability, features, types, pair.start, pair.log_odds)

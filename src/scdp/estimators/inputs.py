@@ -44,6 +44,9 @@ class Pair:
     squared: Floats
     # What each feature says in log-odds, where that hangs on the other rows.
     contributions: Floats | None = None
+    # The log-odds of two records of which nothing is known, and those of these two alone.
+    start: float = 0.0
+    log_odds: float | None = None
 
 
 class Rows(Protocol):

@@ -274,7 +274,13 @@ class ResolverFit:
         features = comparer.compare(np.array([i]), np.array([j]))
         distances = features[0, : len(rows.spec.fields)].astype(np.float64)
         said = lose_each(ensemble, features, len(rows.spec.fields))[0]
-        return Pair(rows.cells(i), rows.cells(j), distances, np.zeros((3, 0)), said)
+        start = float(ensemble.mean_log_odds(np.full_like(features, np.nan))[0])
+        log_odds = float(ensemble.mean_log_odds(features)[0])
+        # What comparisons say only together is shared out by how much each says alone.
+        weight = np.where(np.isnan(distances), 0.0, np.abs(said) + 1e-9)
+        said = said + (log_odds - start - said.sum()) * weight / max(weight.sum(), 1e-300)
+        start = log_odds - float(said.sum())
+        return Pair(rows.cells(i), rows.cells(j), distances, np.zeros((3, 0)), said, start, log_odds)
 
     def contributions(self, distances: Floats) -> Floats:
         """By feature, the log-odds that would be lost if it were missing."""
