@@ -29,6 +29,7 @@ COLUMN = {
     "address": "street", "date": "birth_date", "phone": "phone", "code": "postcode", "relative": "phone",
     "year": "birth_date", "duration": "phone", "absolute": "phone", "category": "city",
     "set_overlap": "author", "people_overlap": "author",
+    "codes_in_text": "pages",
 }  # fmt: skip
 SAME = {"edit": "Levenshtein", "jaro_winkler": "JaroWinkler", "longest_common_subsequence": "LCSseq"}
 
@@ -56,6 +57,10 @@ def made(name: str, column: str, records: Records) -> tuple[Comparison, Records]
         cells = [
             f"{a or ''} {b or ''}".strip()
             for a, b in zip(records["first_name"], records["surname"], strict=True)
+        ]
+        forms = {"email": "{}@mail.com", "url": "https://{}.org/a"}
+        cells = [
+            forms.get(name, "{}").format(cell.replace(" ", ".") if name in forms else cell) for cell in cells
         ]
         records = Records({"full_name": np.array(cells, dtype=object)})
     if name == "geo":
