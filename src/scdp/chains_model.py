@@ -56,7 +56,9 @@ class SCDP(Estimator):
     n_chains, n_sweeps : int
         Chains, and sweeps of each. The first half of the sweeps is the warm-up and is not kept.
     standardize : bool
-        Centre each feature and scale it to unit variance.
+        Centre each feature and scale it to unit variance, by the rows of `fit` (distances: their mean square). New
+        rows of `predict` are measured in these units: where their own would be others,
+        `fit(train).predict_posterior(new)` and `fit([train, new], [y, -1])` give other probabilities.
     mean_variance : float or "learn"
         Variance of the prior on cluster means.
     share_clusters : bool

@@ -84,6 +84,44 @@ def test_records_are_compared_by_the_spec():
         model.predict(np.zeros((3, 1)))
 
 
+def mangled_names():
+    rng = np.random.default_rng(0)
+    names = ["".join(rng.choice(list("abcdefghij"), 8)) for _ in range(40)]
+    cells = [name[:k] + "x" + name[k + 1 :] for name in names for k in (0, 3, 7)]
+    return records_from({"name": cells, "empty": [""] * len(cells)}), np.repeat(np.arange(40), 3)
+
+
+def test_trees_do_without_a_feature_that_every_pair_misses():
+    records, y = mangled_names()
+    spec = Spec("id", [compare.edit("name"), compare.edit("empty")])
+    train, test = np.flatnonzero(y < 25), np.flatnonzero(y >= 25)
+    model = ModernBinary(spec=spec, rounds=(25,)).fit(records.take(train), y[train])
+    assert f_score(y[test], model.predict(records.take(test))) > 0.95
+
+
+def test_of_many_pairs_trees_look_at_the_candidates_of_the_resolver_alone():
+    records, y = mangled_names()
+    train, test = np.flatnonzero(y < 25), np.flatnonzero(y >= 25)
+    spec = Spec("id", [compare.edit("name")])
+    every = ModernBinary(spec=spec, rounds=(25,)).fit(records.take(train), y[train])
+    some = ModernBinary(spec=spec, rounds=(25,), most_pairs=100).fit(records.take(train), y[train])
+    assert every.pairs_available_ == 75 * 74 // 2
+    assert some.pairs_available_ < 0.9 * every.pairs_available_
+    assert f_score(y[test], some.predict(records.take(test))) > 0.9
+
+
+def test_folds_are_of_items_where_clusters_are_fewer_than_folds():
+    X, y = blobs(0, 5)
+    model, rng = Binary(n_folds=10), np.random.default_rng(0)
+    X, y = np.repeat(X, 6, axis=0), np.repeat(y, 6)
+    folds = model._folds(y, np.zeros(len(y), dtype=np.int64), rng)
+    assert sorted(np.concatenate(folds).tolist()) == list(range(len(y)))
+    assert all(len(np.unique(y[fold])) == 5 for fold in folds)
+    many = np.repeat(np.arange(40), 6)
+    folds = model._folds(many, np.zeros(len(many), dtype=np.int64), rng)
+    assert all(np.isin(many, many[fold]).sum() == len(fold) for fold in folds)
+
+
 def test_trees_learn_what_only_both_distances_say_and_additive_scores_do_not():
     (X, y), (X_test, y_test) = exclusive_or(0, 20), exclusive_or(1, 12)
     assert f_score(y_test, ModernBinary(rounds=(25,)).fit(X, y).predict(X_test)) == 1

@@ -1,11 +1,15 @@
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
+from scdp import compare
+from scdp.compare.distances import compute_distances
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
+from scdp.paper.baselines.pairs import take_raw
 from scdp.paper.experiments import chapters, paper
 from scdp.paper.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
 from scdp.paper.experiments.protocol import Effort, Outcome, Watch, join_parts
@@ -14,26 +18,36 @@ from scdp.paper.experiments.run import one_thread_a_library, plan_jobs
 from scdp.paper.experiments.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
 from scdp.paper.experiments.tasks import TASKS, Problem, chosen_tasks
 from scdp.table.records import records_from
+from scdp.table.spec import Spec
 
 SCHEMA = json.loads(files("scdp.paper.experiments").joinpath("results_schema.json").read_text())
 
 
 def part(task="digits", system="scdp1", repeat=0, f=0.5, **changes):
     values = dict.fromkeys(paper.METRICS, 0.25) | {"f": f}
-    draws = {"mean": values, "spread": None, "clusters": 8.5, "clusters_spread": None, "scored": 10}
+    draws = {
+        "mean": values,
+        "last": values,
+        "spread": None,
+        "clusters": 8.5,
+        "clusters_spread": None,
+        "scored": 10,
+    }
     return {
         "task": task,
         "system": system,
+        "features": "unit",
         "repeat": repeat,
         "seconds": 2.0,
         "metrics": values,
-        "more_metrics": {"ari": 0.1, "b3": 0.2, "nmi": 0.3},
+        "more_metrics": {"ari": 0.1, "b3": 0.2, "nmi": 0.3, "ced_merge_free": 0.4, "nes_merge_free": 0.5},
         "clusters": 7,
         "gold_clusters": 5,
         "items": 100,
         "draws": draws,
         "chains": 2,
         "sweeps": 40,
+        "r_hat": 1.2,
         "sweep_seconds": 0.01,
         "types": None,
         "note": "",
@@ -107,11 +121,30 @@ def test_tasks_are_chosen_and_variants_left_out_of_quick_runs():
 
 
 def test_systems_that_apply_to_no_task_are_refused():
-    assert {job.system.name for job in plan_jobs(["digits"], list(SYSTEMS.values()), 1)}.isdisjoint(
+    assert {job.system.name for job in plan_jobs(["digits"], list(SYSTEMS.values()), Settings())}.isdisjoint(
         {"samehead"}
     )
     with pytest.raises(InputError, match="samehead applies to digits"):
-        plan_jobs(["digits"], [SYSTEMS["samehead"]], 1)
+        plan_jobs(["digits"], [SYSTEMS["samehead"]], Settings())
+
+
+def test_a_full_run_has_both_scales_and_five_draws_of_images():
+    systems = [SYSTEMS[name] for name in ("coarse", "scdp1", "modernbinary")]
+    jobs = plan_jobs(["digits", "references", "references-kearns"], systems, Settings(features="both"))
+    planned = [(job.task, job.system.name, job.features, job.repeat) for job in jobs]
+    assert len(set(planned)) == len(planned)
+    assert [job for job in planned if job[:2] == ("digits", "scdp1")] == [
+        ("digits", "scdp1", features, repeat) for repeat in range(5) for features in ("unit", "raw")
+    ]
+    # What does not depend on the scale is run once for both, and what the paper has no row of on one draw.
+    assert [job[2:] for job in planned if job[:2] == ("digits", "coarse")] == [
+        ("unit", repeat) for repeat in range(5)
+    ]
+    assert [job[2:] for job in planned if job[:2] == ("digits", "modernbinary")] == [("unit", 0)]
+    assert [job[2:] for job in planned if job[:2] == ("references", "scdp1")] == [("unit", 0), ("raw", 0)]
+    assert {job[2] for job in planned if job[0] == "references-kearns"} == {"unit"}
+    raw = plan_jobs(["digits"], systems, Settings(quick=True, features="raw"))
+    assert [job.features for job in raw] == ["raw"] * 3
 
 
 # Section 2 of the model: what must be there by the paper's names.
@@ -121,7 +154,7 @@ EVERYWHERE = {"coarse", "fine", "kmeans", "cdp", "binary", "xingk", "scdp1", "sc
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_system_of_the_model_is_planned_for_every_task(quick):
     own = {"identity": {"namematch"}, "coreference": {"samehead"}}
-    jobs = plan_jobs(chosen_tasks("all", quick), chosen_systems(None), 1)
+    jobs = plan_jobs(chosen_tasks("all", quick), chosen_systems(None), Settings(quick=quick))
     for task in ("digits", "identity", "coreference", "references"):
         planned_systems = {job.system.name for job in jobs if job.task == task}
         assert planned_systems >= EVERYWHERE | own.get(task, set()) | {"resolver"}
@@ -168,6 +201,30 @@ def tiny_text_problem(task):
     whole = Labelled(records_from(columns, "made up"), codes, np.arange(len(codes)), groups)
     known = codes < 15
     return Problem(task, Task("tiny", whole.take(known), whole.take(~known), "made up"), TASKS[task].spec())
+
+
+def test_raw_distances_are_plain_differences_without_missing_ones():
+    years = ["1990", "1993", "", "1990"]
+    records = records_from({"date": years, "title": ["a", "b", "c", "d"]}, "made up")
+    spec = Spec(
+        "cluster_id", [compare.absolute("date"), compare.count_difference("date"), compare.edit("title")]
+    )
+    found = compute_distances(records, spec.fit(records), None)
+    for distances in (found, found.scaled()):
+        plain = take_raw(distances)
+        assert plain.pair(0, 1).tolist() == pytest.approx([3, 1, 1])
+        assert plain.pair(0, 2).tolist() == pytest.approx([1, 1, 1])
+        assert plain.pair(0, 3).tolist() == pytest.approx([0, 0, 1])
+        assert plain.observed.all()
+
+
+@pytest.mark.parametrize("name", ["kmeans", "xingk", "scdp1", "scdp3"])
+def test_systems_run_on_raw_features(name):
+    for problem in (tiny_problem(), tiny_text_problem("references")):
+        raw = replace(problem, features="raw")
+        outcome = SYSTEMS[name].run(raw, Effort(2, 6, 0, quick=True))
+        assert len(outcome.labels) == len(problem.task.test)
+        assert ("as the paper's numbers imply" in outcome.note) == SYSTEMS[name].samples
 
 
 @pytest.mark.parametrize(
@@ -278,9 +335,20 @@ def test_rows_average_repeats_and_follow_the_schema():
     assert rows[1]["repeats"] == 2
     assert rows[1]["paper"]["f"] == 0.666
     assert rows[0]["standard_error"] is None
+    assert {row["features"] for row in rows} == {"unit"}
     del rows[0]["paper"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(rows, SCHEMA)
+
+
+def test_what_does_not_depend_on_the_scale_has_a_row_at_each():
+    rows = rows_of([part(), part(features="raw", f=0.7), part(system="coarse", draws=None)])
+    assert [(row["system"], row["features"], row["metrics"]["f"]) for row in rows] == [
+        ("coarse", "unit", 0.5),
+        ("scdp1", "unit", 0.5),
+        ("coarse", "raw", 0.5),
+        ("scdp1", "raw", 0.7),
+    ]
 
 
 def test_draws_are_averaged_within_chains_and_spread_between_them():
@@ -291,6 +359,7 @@ def test_draws_are_averaged_within_chains_and_spread_between_them():
     assert scores["spread"]["r"] == pytest.approx(np.std([1.0, 0.5], ddof=1))
     assert scores["clusters"] == pytest.approx(2.5)
     assert scores["scored"] == 4
+    assert scores["last"]["r"] == pytest.approx(0.5)
     assert score_draws(np.array([[right]]), gold)["spread"] is None
 
 
@@ -343,7 +412,7 @@ def test_every_row_of_a_table_has_the_papers_number_beside_ours():
     cells = chapters.score_table(rows[:1]).rows[0]
     assert cells[:5] == ("Fine", ".250 (.771)", ".250 (1.000)", ".250 (.000)", ".500 (.000)")
     summary = chapters.summary_chapter(rows)[1]
-    assert summary.header == ("system", "Digits", "Identity uncertainty")
+    assert summary.header == ("system", "Digits, unit", "Identity uncertainty, unit")
     assert ("SCDP-1", ".500 (.666)", "–") in summary.rows
 
 

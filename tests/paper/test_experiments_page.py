@@ -109,7 +109,7 @@ def test_the_page_of_the_docs_says_where_its_numbers_come_from(parts, fits, tmp_
     run.write({**parts[1], "origin": "commit def-dirty"}, "digits", "fine", 0)
     text = output.write_page(tmp_path / "run", tmp_path / "docs").read_text()
     assert "commit abc, commit def-dirty. Not run yet: Identity uncertainty; Proper noun" in text
-    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == ["figures", "results.md"]
+    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == ["figures", "tables.md"]
     assert (tmp_path / "docs" / "figures" / "figure1.png").exists()
 
 

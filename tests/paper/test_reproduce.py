@@ -53,10 +53,20 @@ def test_digits_fall_back_to_bundled_ones_and_say_so(no_data, tmp_path):
     assert [row["chains"] for row in rows] == [None, None, 2, 2, 2]
     assert rows[1]["clusters"] == rows[1]["items"]
     assert rows[3]["draws"]["spread"] is not None
+    assert {row["features"] for row in rows} == {"unit"}
     assert "digits data: The digits bundled with scikit-learn, in place of USPS" in result.stderr
     text = (out / "results.md").read_text()
     assert "bundled with scikit-learn" in text
     assert "(.666)" in text
+
+
+def test_raw_features_are_asked_for_by_name(no_data, tmp_path):
+    arguments = ["digits", "--systems", "coarse,cdp", "--features", "raw", *SMALL]
+    assert reproduce(*arguments, "--out", tmp_path / "out").exit_code == 0
+    rows = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [(row["system"], row["features"]) for row in rows] == [("coarse", "raw"), ("cdp", "raw")]
+    assert "as the paper's numbers imply" in rows[1]["note"]
+    assert reproduce(*arguments[:3], "--features", "big", "--out", tmp_path / "other").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -113,7 +123,7 @@ def test_a_run_does_not_depend_on_which_parts_it_finds(no_data, tmp_path):
     arguments = ["digits", "--systems", "coarse,cdp,scdp1", "--repeats", "2", *SMALL]
     assert reproduce(*arguments, "--out", tmp_path / "whole").exit_code == 0
     assert reproduce(*arguments, "--out", tmp_path / "broken").exit_code == 0
-    for name in ("digits.cdp.1.part.json", "digits.scdp1.0.part.json"):
+    for name in ("digits.cdp.unit.1.part.json", "digits.scdp1.unit.0.part.json"):
         (tmp_path / "broken" / "parts" / name).unlink()
     assert reproduce(*arguments, "--out", tmp_path / "broken", "--resume").exit_code == 0
     assert without_times(tmp_path / "broken" / "results.json") == without_times(

@@ -78,7 +78,7 @@ def cluster_page(tmp_path_factory):
 
 PAGES = {
     "results_page": [
-        "The paper's experiments",
+        "The paper's tables, run again",
         "Summary: F on all tasks (Table 5)",
         *(entry.title for entry in TASKS.values()),
         "Where we agree and disagree with the paper",

@@ -16,6 +16,7 @@ EXAMPLES = """\b
 Examples:
   scdp reproduce digits --quick --out out
   scdp reproduce all --quick --out out
+  scdp reproduce digits --features raw --out out
   scdp reproduce references --systems coarse,fine,scdp1 --repeats 3 --out out
   scdp reproduce all --out out --resume
 """
@@ -27,10 +28,18 @@ Examples:
 @click.option(
     "--quick", is_flag=True, help="Few chains and sweeps: all tasks in under 15 minutes on 2 cores."
 )
+@click.option(
+    "--features",
+    type=click.Choice(["unit", "raw"]),
+    help="Scale to unit variance, as the paper says, or take features as they come, as its numbers imply.  "
+    "[default: both; unit with --quick]",
+)
 @click.option("--systems", metavar="A,B,...", help="Only these systems.  [default: all that apply]")
 @click.option("--chains", type=int, metavar="N", help="Chains of each sampler.")
 @click.option("--sweeps", type=int, metavar="N", help="Sweeps of each chain, the warm-up included.")
-@click.option("--repeats", type=int, default=1, show_default=True, metavar="R", help="Runs with other seeds.")
+@click.option(
+    "--repeats", type=int, metavar="R", help="Runs with other seeds.  [default: 5 for digits, 1 for others]"
+)
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of everything random."
 )
@@ -39,26 +48,28 @@ def reproduce(
     task: str,
     out: Path,
     quick: bool,
+    features: str | None,
     systems: str | None,
     chains: int | None,
     sweeps: int | None,
-    repeats: int,
+    repeats: int | None,
     seed: int,
     resume: bool,
 ) -> None:
     """Run the paper's experiments and make its tables.
 
     TASK is digits, identity, coreference or references. DIR gets results.json, results.md, pictures and
-    results.html, one page that needs nothing else. Every finished part is kept at once, so an
+    results.html, one page that needs nothing else. A full run has every table twice: for features scaled to unit
+    variance and for features as they come. Every finished part is kept at once, so an
     interrupted run goes on with the same command and --resume.
     """
     from scdp.paper.experiments.figures import require_matplotlib
-    from scdp.paper.experiments.systems import Settings, chosen_systems
+    from scdp.paper.experiments.systems import BOTH, Settings, chosen_systems
     from scdp.paper.experiments.tasks import chosen_tasks
 
     if task == "figure1":
         require_matplotlib()
-    settings = Settings(quick, chains, sweeps, repeats, seed)
+    settings = Settings(quick, chains, sweeps, repeats, seed, features or ("unit" if quick else BOTH))
     tasks = [] if task == "figure1" else chosen_tasks(task, quick)
     wanted = chosen_systems(systems)
     try:

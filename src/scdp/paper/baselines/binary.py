@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.folds import held_out_halves, held_out_sets
+from scdp.blocking import candidate_pairs
+from scdp.blocking.ladder import learn_ladder
+from scdp.compare.distances import PairLayout
+from scdp.folds import canonical_labels, held_out_halves, held_out_sets
+from scdp.linkage.features import MOST_PAIRS
 from scdp.paper.baselines.pairs import (
     LINKS,
     Compared,
@@ -26,8 +30,10 @@ from scdp.paper.baselines.pairs import (
     pair_features,
     sample_pairs,
     score_cuts,
+    within_groups,
 )
-from scdp.paper.baselines.surface import Rows, Steps
+from scdp.paper.baselines.surface import UNKNOWN, Items, Rows, Steps, check_items
+from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 RATIO = (sqrt(5) - 1) / 2
@@ -56,6 +62,8 @@ LOG2_GAMMA = (-10.0, 3.0)
 LOG2_C = (-5.0, 8.0)
 CALLS, ROUNDS = 7, 2
 PAIRS_AT_ONCE = 1 << 14
+# Folds of fewer items than this have too few pairs of one cluster to judge by.
+FEWEST_ITEMS_A_FOLD = 10
 
 
 class Binary(PairBaseline):
@@ -63,9 +71,10 @@ class Binary(PairBaseline):
 
     Gamma and C by golden-section search in turn (each seven values, twice), for the best accuracy on balanced
     held-out pairs under `n_folds`-fold cross-validation; link and threshold by the best mean pairwise F of held-out
-    clusters under another. Folds are of whole clusters, and pairs across folds are not used. Each machine learns
-    from at most `n_pairs` pairs, half of one cluster and half of two, drawn with `random_state`. Features are
-    brought to mean 0 and variance 1; a missing one becomes 0, the mean, and sets an indicator.
+    clusters under another. Folds are of whole clusters, or of single items where clusters are fewer than folds, and
+    pairs across folds are not used. Each machine learns from at most `n_pairs` pairs, half of one cluster and half of
+    two, drawn with `random_state`. Features are brought to mean 0 and variance 1; a missing one becomes 0, the mean,
+    and sets an indicator.
 
     After `fit`: `gamma_`, `C_`, `pair_accuracy_`, `link_`, `threshold_`, `held_out_score_`, `pairs_used_` and
     `pairs_available_`.
@@ -91,15 +100,24 @@ class Binary(PairBaseline):
         table.need_both_kinds("Binary")
         raw = pair_features(items)
         self.columns_ = PairColumns.of(raw[self._sample(np.arange(len(raw)), table.same, rng)])
-        folds = held_out_sets(labels, items.layout.group, self.n_folds, rng)
+        folds = self._folds(labels, items.layout.group, rng)
         steps = Steps("Binary", 2 * ROUNDS * CALLS + len(folds), self.verbose)
         self._tune_machine(raw, table, folds, rng, steps)
-        folds = held_out_sets(labels, items.layout.group, self.n_folds, rng)
+        folds = self._folds(labels, items.layout.group, rng)
         self._tune_clustering(raw, table, folds, labels, rng, steps)
         everything = np.arange(len(raw))
         chosen = self._sample(everything, table.same, rng)
         self.pairs_available_, self.pairs_used_ = len(everything), len(chosen)
         self.machine_ = self._fit_machine(self.columns_.of_pairs(raw[chosen]), table.same[chosen])
+
+    def _folds(self, labels: Integers, groups: Integers, rng: np.random.Generator) -> list[Rows]:
+        """Ten halves of five clusters are hardly ten folds: then items are dealt out, cluster by cluster."""
+        few = len(np.unique(labels)) < self.n_folds and len(np.unique(groups)) < self.n_folds
+        if not few or len(labels) < FEWEST_ITEMS_A_FOLD * self.n_folds:
+            return held_out_sets(labels, groups, self.n_folds, rng)
+        order = rng.permutation(len(labels))
+        order = order[np.argsort(labels[order], kind="stable")]
+        return [np.sort(order[fold :: self.n_folds]) for fold in range(self.n_folds)]
 
     def _sample(self, pairs: Integers, same: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
         return sample_pairs(pairs, same, self.n_pairs // 2, self.n_pairs - self.n_pairs // 2, rng)
@@ -223,6 +241,8 @@ class ModernBinary(PairBaseline):
     boosting `rounds` has the best mean pairwise F there, and the threshold is the middle of those that come within
     a standard error of it. Missing values go to the trees as they are. Of more than `max_pairs` training pairs a
     sample is taken, positive ones first up to half of it, and weighted so that both classes keep their shares.
+    Of a table of records with more than `most_pairs` pairs, only the candidate pairs of the resolver are looked at: a
+    blocking learned from the training records, and all other pairs are apart.
 
     After `fit`: `threshold_`, `n_rounds_`, `held_out_score_`, `pairs_used_` and `pairs_available_`.
     """
@@ -234,28 +254,55 @@ class ModernBinary(PairBaseline):
         max_pairs: int = 200_000,
         random_state: int = 0,
         verbose: bool = False,
+        most_pairs: int = MOST_PAIRS,
     ) -> None:
         self.spec = spec
+        self.most_pairs = most_pairs
         self.rounds = rounds
         self.max_pairs = max_pairs
         self.random_state = random_state
         self.verbose = verbose
 
+    def _learn(self, items: Items, labels: Integers | None, groups: NDArray[Any] | None) -> None:
+        assert labels is not None
+        known = np.flatnonzero(labels != UNKNOWN)
+        # Candidates are found where all records are under one roof, as in the resolver.
+        self._taught: tuple[Records, Integers] | None = None
+        if isinstance(items, Records) and groups is None:
+            self._taught = items.take(known), labels[known]
+        super()._learn(items, labels, groups)
+
+    def _find_candidates(self, records: Items | None, layout: PairLayout) -> NDArray[np.bool_] | None:
+        """Which pairs are looked at; None for all."""
+        if self._taught is None or not isinstance(records, Records) or layout.n_pairs <= self.most_pairs:
+            return None
+        assert self.spec_ is not None
+        taught, clusters = self._taught
+        ladder = learn_ladder(taught, self.spec_, canonical_labels(clusters.tolist()), self.random_state)
+        found = candidate_pairs(records, ladder.choose(records, self.spec_))
+        mask = np.zeros(layout.n_pairs, dtype=bool)
+        mask[layout.positions(found.left.astype(np.int64), found.right.astype(np.int64))] = True
+        return mask
+
     def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         rng = np.random.default_rng(self.random_state)
         table = PairTable.of(items.layout, labels)
         table.need_both_kinds("ModernBinary")
+        mask = self._find_candidates(self._taught[0] if self._taught else None, items.layout)
+        self._looked_at = np.ones(len(table.left), dtype=bool) if mask is None else mask
         features = _with_length(items)
         folds = held_out_halves(labels, items.layout.group, rng)
         steps = Steps("ModernBinary", len(folds) + 1, self.verbose)
         cuts: list[dict[int, CutScores]] = []
         for number, held in enumerate(folds):
             model = self._fit_trees(features, table, table.without(held), rng, max(self.rounds))
-            cuts.append(_held_out_cuts(model, features, table, held, labels, self.rounds))
+            looked_at = self._looked_at
+            cuts.append(_held_out_cuts(model, features, table, held, labels, self.rounds, looked_at))
             steps.done(f"fold {number + 1}")
         self._choose(cuts)
         self.trees_ = self._fit_trees(features, table, np.arange(len(table.left)), rng, self.n_rounds_)
         steps.done("all training pairs")
+        del self._looked_at
 
     def _choose(self, cuts: list[dict[int, CutScores]]) -> None:
         found = {rounds: best_threshold([fold[rounds] for fold in cuts]) for rounds in self.rounds}
@@ -272,13 +319,14 @@ class ModernBinary(PairBaseline):
     ) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
+        pairs = pairs[self._looked_at[pairs]]
         chosen = self._sample_pairs(pairs, table.same, rng)
         self.pairs_available_, self.pairs_used_ = len(pairs), len(chosen)
         model = HistGradientBoostingClassifier(
             max_iter=rounds, early_stopping=False, random_state=self.random_state
         )
         weights = class_weights(table.same, pairs, chosen)
-        return model.fit(features[chosen], table.same[chosen], sample_weight=weights)
+        return model.fit(_without_unseen(features[chosen]), table.same[chosen], sample_weight=weights)
 
     def _sample_pairs(self, pairs: Integers, same: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
         if len(pairs) <= self.max_pairs:
@@ -286,9 +334,20 @@ class ModernBinary(PairBaseline):
         n_same = min(int(same[pairs].sum()), self.max_pairs // 2)
         return sample_pairs(pairs, same, n_same, self.max_pairs - n_same, rng)
 
-    def _cluster_pairs(self, items: Compared) -> Integers:
-        apart = 1 - _probability(self.trees_, _with_length(items))
-        return cut(items.layout, merge_trees(items.layout, apart, LINK), self.threshold_)
+    def predict(self, X: Any, groups: Any = None) -> Integers:
+        found = self._check(X, groups)
+        apart = 1 - _probability(self.trees_, _with_length(found))
+        mask = self._find_candidates(check_items(X) if groups is None else None, found.layout)
+        if mask is not None:
+            apart[~mask] = 1.0
+        return within_groups(
+            found.layout, cut(found.layout, merge_trees(found.layout, apart, LINK), self.threshold_)
+        )
+
+
+def _without_unseen(features: Features) -> Features:
+    """A feature that every pair misses becomes 0: the trees cannot split by it, and fail on a column of nothing."""
+    return np.where(np.isnan(features).all(axis=0), np.float32(0.0), features)
 
 
 def _with_length(items: Compared) -> Features:
@@ -311,14 +370,21 @@ def class_weights(same: NDArray[np.bool_], pairs: Integers, chosen: Integers) ->
 
 
 def _held_out_cuts(
-    model: Any, features: Features, table: PairTable, held: Rows, labels: Integers, tried: tuple[int, ...]
+    model: Any,
+    features: Features,
+    table: PairTable,
+    held: Rows,
+    labels: Integers,
+    tried: tuple[int, ...],
+    looked_at: NDArray[np.bool_],
 ) -> dict[int, CutScores]:
     """The F of every cut of clusters the trees did not see, by number of rounds."""
     layout, positions = table.within(held)
     cuts = {}
     for rounds, probability in enumerate(model.staged_predict_proba(features[positions]), start=1):
         if rounds in tried:
-            cuts[rounds] = score_cuts(layout, merge_trees(layout, probability[:, 0], LINK), labels[held])
+            apart = np.where(looked_at[positions], probability[:, 0], 1.0)
+            cuts[rounds] = score_cuts(layout, merge_trees(layout, apart, LINK), labels[held])
     return cuts
 
 

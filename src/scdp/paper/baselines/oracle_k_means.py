@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
-from scdp.paper.baselines.pairs import Compared, PairBaseline, Vectors, pair_features, within_groups
+from scdp.paper.baselines.pairs import Compared, PairBaseline, Vectors, pair_features, take_raw, within_groups
 from scdp.paper.baselines.surface import Baseline, Items, check_labels
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -176,7 +176,8 @@ class OracleKMeans(OracleBaseline):
 
     Vectors are taken as they are. Distances are brought to one unit, so that each feature's mean square is the
     same over the training pairs, and clustered through the implicit embedding; so are vectors with missing
-    values. Where a pair misses features, the mean over those it has stands for them.
+    values. Where a pair misses features, the mean over those it has stands for them. `raw` takes distances as they
+    are, and a missing one as 1.
     """
 
     needs_labels = False
@@ -187,9 +188,11 @@ class OracleKMeans(OracleBaseline):
         spec: Spec | None = None,
         n_starts: int = 10,
         random_state: int = 0,
+        raw: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.spec = spec
+        self.raw = raw
         self.n_starts = n_starts
         self.random_state = random_state
 
@@ -202,7 +205,7 @@ class OracleKMeans(OracleBaseline):
 
     def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers:
         if isinstance(items, Distances) and self.scales_ is not None:
-            items = items.rescaled(self.scales_)
+            items = take_raw(items) if self.raw else items.rescaled(self.scales_)
         sizes = self._told(items.layout, gold)
         return k_means(items, sizes, self.n_starts, self.random_state)
 

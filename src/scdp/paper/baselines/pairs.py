@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,20 @@ class Vectors:
 
 
 Compared = Vectors | Distances
+
+
+def take_raw(distances: Distances) -> Distances:
+    """Distances as they come: numbers and counts as plain differences, and a missing distance as 1."""
+    units = 1 / distances.scales
+    for place, field in enumerate(() if distances.spec is None else distances.spec.fields):
+        if field.kind == "absolute":
+            units[place] /= field.scale or 1.0
+        elif field.kind == "count_difference":
+            # Counts come as shares of the records that have a value.
+            units[place] /= max(int(distances.observed[:, place].sum()), 1)
+    plain = distances.rescaled(distances.scales * units)
+    filled = np.where(np.isnan(plain.values), np.asarray(1.0, plain.values.dtype), plain.values)
+    return replace(plain, values=filled, observed=np.ones_like(plain.observed))
 
 
 def compare_items(items: Items, groups: NDArray[Any] | None, spec: Spec | None, name: str) -> Compared:

@@ -10,7 +10,7 @@ from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
 from scdp.paper.baselines.oracle_k_means import OracleBaseline, k_means
-from scdp.paper.baselines.pairs import Compared, PairTable, Vectors, pair_features, sample_pairs
+from scdp.paper.baselines.pairs import Compared, PairTable, Vectors, pair_features, sample_pairs, take_raw
 from scdp.paper.baselines.surface import Steps
 from scdp.table.spec import Spec
 
@@ -148,7 +148,8 @@ class XingK(OracleBaseline):
     `setting` ("0", "1", "|s|/|d|" or "(|s|/|d|)^2") and `n_clusters`, `predict` needs no gold labels.
 
     `ridge` (`metric_learning.ridged`) keeps directions without variance from taking over; 3 was the best on held-out
-    training digits. At most `max_pairs` pairs of each kind are used; distances are brought to one unit first.
+    training digits. At most `max_pairs` pairs of each kind are used; distances are brought to one unit first, but not
+    if `raw`, which takes a missing one as 1.
 
     After `fit`: `metrics_` by setting, `pairs_used_` and `pairs_available_` (each similar, dissimilar); after
     `predict`: `best_setting_`.
@@ -165,8 +166,10 @@ class XingK(OracleBaseline):
         n_starts: int = 10,
         random_state: int = 0,
         verbose: bool = False,
+        raw: bool = False,
     ) -> None:
         self.form = form
+        self.raw = raw
         self.setting = setting
         self.n_clusters = n_clusters
         self.spec = spec
@@ -178,7 +181,7 @@ class XingK(OracleBaseline):
 
     def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         if isinstance(items, Distances):
-            items = items.scaled()
+            items = take_raw(items) if self.raw else items.scaled()
         self.scales_ = items.scales if isinstance(items, Distances) else None
         settings = self._settings()
         full = self._is_full(items)
@@ -228,7 +231,7 @@ class XingK(OracleBaseline):
                 "XingK is an oracle: give predict(X, gold=...), or XingK(setting=..., n_clusters=...)"
             )
         if isinstance(items, Distances) and self.scales_ is not None:
-            items = items.rescaled(self.scales_)
+            items = take_raw(items) if self.raw else items.rescaled(self.scales_)
         told = self._told(items.layout, gold)
         found = {name: self._cluster_by(items, metric, told) for name, metric in self.metrics_.items()}
         self.best_setting_ = next(iter(found))

@@ -1,7 +1,7 @@
 """Where we agree and disagree with the paper: rows and remarks enter; a verdict for every row of its tables leaves.
 
-Numbers and verdicts are computed from the run. The reasons are written by people, in discussion.toml, each for one
-verdict: where a run gives another one, its reason is not shown.
+Numbers and verdicts are computed from the run. The reasons are written by people, in discussion.toml, each with the
+experiment that shows it, for the verdicts it was written for: where a run gives others, it is not shown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
 from scdp.paper.experiments.paper import PUBLISHED, SUMMARY_SYSTEMS
 from scdp.paper.experiments.results import Row
 from scdp.paper.experiments.systems import SYSTEMS
-from scdp.paper.experiments.tasks import TASKS
+from scdp.paper.experiments.tasks import FEATURES, TASKS
 
 # Metrics by name, by system.
 Scores = Mapping[str, Mapping[str, float]]
@@ -122,11 +122,18 @@ CLAIMS = (
 def claims_chapter(rows: Sequence[Row]) -> list[Block]:
     """Which of the paper's conclusions hold here, on the tasks where all of their systems were run."""
     ours = {
-        task: {row["system"]: row["metrics"] for row in rows if row["task"] == task} for task in PUBLISHED
+        (task, features): {
+            row["system"]: row["metrics"]
+            for row in rows
+            if row["task"] == task and row["features"] == features
+        }
+        for task in PUBLISHED
+        for features in FEATURES
     }
-    tasks = [task for task in PUBLISHED if ours[task]]
+    places = [place for place, scores in ours.items() if scores]
     lines = [
-        (claim.name, *(answer(claim, task, ours[task]) for task in tasks), claim.text) for claim in CLAIMS
+        (claim.name, *(answer(claim, place[0], ours[place]) for place in places), claim.text)
+        for claim in CLAIMS
     ]
     answered = tuple(line for line in lines if any(line[1:-1]))
     if not answered:
@@ -138,9 +145,9 @@ def claims_chapter(rows: Sequence[Row]) -> list[Block]:
             "own. An empty cell: the claim is not about this task, or a system was not run."
         ),
         Table(
-            ("claim", *(TASKS[task].title for task in tasks), "in full"),
+            ("claim", *(f"{TASKS[task].title}, {features}" for task, features in places), "in full"),
             answered,
-            words=(0, len(tasks) + 1),
+            words=(0, len(places) + 1),
         ),
     ]
 
@@ -160,15 +167,28 @@ def _yes(true: bool) -> str:
 # Two F scores this close are called the same: a convention, not a test.
 CLOSE = 0.05
 SAME, HIGHER, LOWER, NOT_RUN = "the same", "ours is higher", "ours is lower", "not run"
-HEADER = ("system", "our F", "paper's F", "difference", "our NVI", "paper's NVI", "verdict on F")
 
 
 @dataclass(frozen=True)
 class Remark:
-    """Why a row of the paper's tables came out as it did, for one verdict."""
+    """Why a row of the paper's tables came out as it did at each scale of features, and what shows it.
 
-    verdict: str
+    A verdict of None is for any.
+    """
+
+    unit: str | None
+    raw: str | None
     why: str
+    command: str
+
+    def fits(self, verdicts: Mapping[str, str]) -> bool:
+        """Whether it was written for what a run gives; what was not run contradicts nothing."""
+        wanted = {"unit": self.unit, "raw": self.raw}
+        return all(
+            wanted[features] in (None, verdict)
+            for features, verdict in verdicts.items()
+            if verdict != NOT_RUN
+        )
 
 
 Remarks = Mapping[tuple[str, str], Remark]
@@ -178,28 +198,35 @@ def written_remarks() -> Remarks:
     """Those of discussion.toml, by task and system."""
     text = files("scdp.paper.experiments").joinpath("discussion.toml").read_text(encoding="utf-8")
     return {
-        (task, system): Remark(entry["verdict"], " ".join(entry["why"].split()))
+        (task, system): Remark(
+            entry.get("unit"), entry.get("raw"), " ".join(entry["why"].split()), entry["command"]
+        )
         for task, systems in tomllib.loads(text).items()
         for system, entry in systems.items()
     }
 
 
+Found = Mapping[tuple[str, str, str], Row]
+
+
 def comparison_chapter(rows: Sequence[Row], remarks: Remarks | None = None) -> list[Block]:
-    """Row by row of the paper's Tables 1 to 4, and the order of Table 5."""
+    """Row by row of the paper's Tables 1 to 4 at each scale of features, and the order of Table 5."""
     tasks = [task for task in PUBLISHED if any(row["task"] == task for row in rows)]
     if not tasks:
         return []
-    found = {(row["task"], row["system"]): row for row in rows}
+    found = {(row["task"], row["features"], row["system"]): row for row in rows}
     blocks: list[Block] = [
         Heading("Where we agree and disagree with the paper"),
         Paragraph(
-            f"F scores within {CLOSE:.2f} of each other are called the same. NVI, which is 1 for the right clusters, "
-            "is beside them since F counts pairs and so hears mostly of large clusters. " + _tally(found)
+            f"F scores within {CLOSE:.2f} of each other are called the same. "
+            + " ".join(_tally(features, found) for features in FEATURES)
+            + " A reason is given only where an experiment shows it, with the command that runs it."
         ),
     ]
     for task in tasks:
         title = f"{TASKS[task].title} (Table {list(PUBLISHED).index(task) + 1})"
-        blocks += [Heading(title, 3), *_order(task, found), _table(task, found, remarks)]
+        orders = [block for features in FEATURES for block in _order(task, features, found)]
+        blocks += [Heading(title, 3), *orders, _table(task, found, remarks)]
     return blocks
 
 
@@ -209,26 +236,27 @@ def verdict_on(ours: float, theirs: float) -> str:
     return HIGHER if ours > theirs else LOWER
 
 
-def _verdict(row: Row) -> str:
-    return verdict_on(row["metrics"]["f"], row["paper"]["f"])
+def _tally(features: str, found: Found) -> str:
+    published = [(task, features, system) for task, table in PUBLISHED.items() for system in table]
+    verdicts = [verdict(found.get(key)) for key in published if key in found]
+    counts = ", ".join(f"in {verdicts.count(each)} {each}" for each in (SAME, HIGHER, LOWER))
+    told = f"Of {len(verdicts)} rows with {features} features, F is {counts}.".replace("ours is ", "")
+    return told if verdicts else ""
 
 
-def _tally(found: Mapping[tuple[str, str], Row]) -> str:
-    published = [(task, system) for task, table in PUBLISHED.items() for system in table]
-    verdicts = [_verdict(found[key]) for key in published if key in found]
-    counts = ", ".join(f"in {verdicts.count(verdict)} {verdict}" for verdict in (SAME, HIGHER, LOWER))
-    return f"Of {len(verdicts)} rows that can be compared, F is {counts}.".replace("ours is ", "")
+def verdict(row: Row | None) -> str:
+    """What is said of a row that may not have been run."""
+    return NOT_RUN if row is None else verdict_on(row["metrics"]["f"], row["paper"]["f"])
 
 
-def _order(task: str, found: Mapping[tuple[str, str], Row]) -> list[Block]:
+def _order(task: str, features: str, found: Found) -> list[Block]:
     """Table 5 as an order, where all of its systems were run."""
-    if not all((task, name) in found for name in SUMMARY_SYSTEMS):
+    if not all((task, features, name) in found for name in SUMMARY_SYSTEMS):
         return []
-    ours = {name: float(found[task, name]["metrics"]["f"]) for name in SUMMARY_SYSTEMS}
+    ours = {name: float(found[task, features, name]["metrics"]["f"]) for name in SUMMARY_SYSTEMS}
     theirs = {name: PUBLISHED[task][name]["f"] for name in SUMMARY_SYSTEMS}
-    return [
-        Paragraph(f"Order by F (Table 5). The paper: {_rank_names(theirs)}. Here: {_rank_names(ours)}."),
-    ]
+    text = f"Order by F (Table 5). The paper: {_rank_names(theirs)}. Here, {features}: {_rank_names(ours)}."
+    return [Paragraph(text)]
 
 
 def _rank_names(scores: Mapping[str, float]) -> str:
@@ -236,39 +264,34 @@ def _rank_names(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{SYSTEMS[name].title} {score(scores[name])}" for name in names)
 
 
-def _table(task: str, found: Mapping[tuple[str, str], Row], remarks: Remarks | None) -> Table:
+def _table(task: str, found: Found, remarks: Remarks | None) -> Table:
+    """For each system the paper's F and VI, and ours with a verdict at each scale that was run."""
+    scales = [each for each in FEATURES if any(key[:2] == (task, each) for key in found)]
     lines = []
-    for system in PUBLISHED[task]:
-        row = found.get((task, system))
-        cells = _not_run(task, system) if row is None else _compare_row(row)
+    for system, paper in PUBLISHED[task].items():
+        at = {features: found.get((task, features, system)) for features in scales}
+        cells = [SYSTEMS[system].title, score(paper["f"]), score(paper["vi"])]
+        cells += [cell for row in at.values() for cell in _compare_row(row)]
         if remarks is not None:
-            cells = (*cells, _why(remarks.get((task, system)), cells[-1]))
-        lines.append(cells)
-    last = len(HEADER)
+            cells.append(_why(remarks.get((task, system)), {each: verdict(row) for each, row in at.items()}))
+        lines.append(tuple(cells))
+    header = ["system", "paper's F", "paper's VI"]
+    header += [f"{features} {what}" for features in scales for what in ("F", "VI", "verdict on F")]
+    words = (0, *(5 + 3 * place for place in range(len(scales))))
     if remarks is None:
-        return Table(HEADER, tuple(lines), words=(0, last - 1))
-    return Table((*HEADER, "what we think is behind it"), tuple(lines), words=(0, last - 1, last))
+        return Table(tuple(header), tuple(lines), words=words)
+    return Table((*header, "what an experiment shows"), tuple(lines), words=(*words, len(header)))
 
 
-def _why(remark: Remark | None, verdict: str) -> str:
-    if remark is None or verdict == NOT_RUN:
+def _compare_row(row: Row | None) -> tuple[str, str, str]:
+    if row is None:
+        return NONE, NONE, NOT_RUN
+    return score(row["metrics"]["f"]), score(row["metrics"]["vi"]), verdict(row)
+
+
+def _why(remark: Remark | None, verdicts: Mapping[str, str]) -> str:
+    if remark is None or set(verdicts.values()) == {NOT_RUN}:
         return ""
-    return remark.why if remark.verdict == verdict else "Not explained: an earlier run gave another verdict."
-
-
-def _not_run(task: str, system: str) -> tuple[str, ...]:
-    paper = PUBLISHED[task][system]
-    return SYSTEMS[system].title, NONE, score(paper["f"]), NONE, NONE, score(paper["nvi"]), NOT_RUN
-
-
-def _compare_row(row: Row) -> tuple[str, ...]:
-    ours, paper = row["metrics"], row["paper"]
-    return (
-        row["title"],
-        score(ours["f"]),
-        score(paper["f"]),
-        f"{ours['f'] - paper['f']:+.3f}",
-        score(ours["nvi"]),
-        score(paper["nvi"]),
-        _verdict(row),
-    )
+    if not remark.fits(verdicts):
+        return "Not explained: an earlier run gave another verdict."
+    return f"{remark.why} `{remark.command}`"

@@ -18,7 +18,7 @@ from scdp.paper.experiments.results import Part, Parts, read_json, rows_of, writ
 from scdp.paper.experiments.systems import Settings
 from scdp.paper.experiments.tasks import TASKS
 
-TITLE = "The paper's experiments"
+TITLE = "The paper's tables, run again"
 
 
 def write_results(
@@ -67,7 +67,7 @@ def contents(
 
 
 def write_page(run: Path, docs: Path) -> Path:
-    """Write DOCS/results.md, with its pictures in DOCS/figures, from the parts of a run."""
+    """Write DOCS/tables.md, with its pictures in DOCS/figures, from the parts of a run."""
     if not (run / "parts" / "settings.json").is_file():
         raise InputError(f"{run}: holds no run; make one with  scdp reproduce all --out {run}")
     given: dict[str, Any] = read_json(run / "parts" / "settings.json")
@@ -76,10 +76,11 @@ def write_page(run: Path, docs: Path) -> Path:
     first, *rest = contents(parts, settings, docs, fit_tasks(settings), written_remarks())
     origin = Paragraph(
         "`make results` makes this page. Its numbers come from the code of "
-        f"{origins(parts)}.{left_out(parts)} Each row says how many chains and sweeps it had."
+        f"{origins(parts)}.{left_out(parts)} Each row says how many chains and sweeps it had. What follows from "
+        "these numbers, and why, is in [what was found](results.md)."
     )
-    write_atomically(docs / "results.md", to_markdown([first, origin, *rest], docs))
-    return docs / "results.md"
+    write_atomically(docs / "tables.md", to_markdown([first, origin, *rest], docs))
+    return docs / "tables.md"
 
 
 def origins(parts: Sequence[Part]) -> str:

@@ -10,21 +10,25 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Integers
+from scdp._typing import Groups, Integers
 from scdp.datasets import Labelled
+from scdp.estimators.inputs import Compared
+from scdp.paper.baselines.pairs import take_raw
 from scdp.paper.experiments.tasks import Problem
 from scdp.table.records import Records
 
 Advance = Callable[[float], None]
 # Draws of each chain that are scored, evenly spread over the kept ones.
 SCORED_DRAWS = 50
+RAW = "Features as they come, which is as the paper's numbers imply."
 ACROSS = "Documents are not kept apart, as the paper's numbers imply."
 
 
@@ -41,10 +45,14 @@ class Effort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Clusters of the test items; samplers add draws (chain, draw, test item), their effort and their types."""
+    """Clusters of the test items; samplers add draws (chain, draw, test item), their effort and their types.
+
+    `r_hat` is the worst of the chains' diagnostics.
+    """
 
     labels: NDArray[Any]
     draws: NDArray[Any] | None = None
+    r_hat: float | None = None
     chains: int | None = None
     sweeps: int | None = None
     sweep_seconds: float | None = None
@@ -56,15 +64,20 @@ Runner = Callable[[Problem, Effort], Outcome]
 
 
 def predicting(
-    name: str, *, told: bool = False, across_documents: bool = False, **in_quick_runs: Any
+    name: str,
+    *,
+    told: bool = False,
+    across_documents: bool = False,
+    in_full: Mapping[str, Any] = MappingProxyType({}),
+    **in_quick_runs: Any,
 ) -> Runner:
     """A baseline of that class: fit on the training part, predict the test part; `told` ones see the gold there.
 
-    Options are those of quick runs; the others take the baseline as it comes.
+    Options are those of quick runs, and `in_full` those of full ones.
     """
 
     def run(problem: Problem, effort: Effort) -> Outcome:
-        options = in_quick_runs if effort.quick else {}
+        options = in_quick_runs if effort.quick else in_full
         model = _baseline(name, problem, effort.seed, options)
         train, test = problem.task.train, problem.task.test
         if across_documents:
@@ -73,7 +86,7 @@ def predicting(
         model.fit(train.data, train.clusters, train.groups)
         extra = {"gold": test.clusters} if told else {}
         reduced = ", ".join(f"{option} {value}" for option, value in options.items())
-        note = f"Quick run: {reduced}." if reduced else ""
+        note = f"Run with {reduced}." if reduced else ""
         return Outcome(model.predict(test.data, test.groups, **extra), note=note)
 
     return run
@@ -81,7 +94,7 @@ def predicting(
 
 def _baseline(name: str, problem: Problem, seed: int, options: Mapping[str, Any]) -> Any:
     kind = getattr(import_module("scdp.paper.baselines"), name)
-    common = {"spec": problem.spec, "random_state": seed % 2**31}
+    common = {"spec": problem.spec, "random_state": seed % 2**31, "raw": problem.features == "raw"}
     accepted = kind().get_params()
     return kind(**{key: value for key, value in common.items() if key in accepted}, **options)
 
@@ -100,6 +113,7 @@ def sampling(model: str, *, learns: bool = True, **options: Any) -> Runner:
         return Outcome(
             labels=fitted.labels_[hidden],
             draws=_thin_draws(fitted.posterior_.draws)[:, :, hidden],
+            r_hat=worst_r_hat(fitted.posterior_),
             chains=effort.chains,
             sweeps=effort.sweeps,
             sweep_seconds=watch.seconds_per_sweep(),
@@ -138,15 +152,26 @@ def _fit(
 ) -> tuple[Any, str]:
     from scdp.chains_model import SCDP
 
+    raw = problem.features == "raw"
+
     class Watched(SCDP):
-        """SCDP that tells the watch, in place of showing bars."""
+        """SCDP that tells the watch, in place of showing bars; raw distances have no missing ones."""
 
         def _bars(self) -> AbstractContextManager[Any]:
             return nullcontext(watch)
 
+        def _sample_fit(
+            self, rows: Any, known: Integers, groups: Groups, features: tuple[str, ...], seed: int
+        ) -> Any:
+            if raw and isinstance(rows, Compared):
+                rows = replace(rows, computed=take_raw(rows.distances))
+            return super()._sample_fit(rows, known, groups, features, seed)
+
     effort = watch.effort
     # The digits come scaled over training and test images together; distances are scaled by the model.
-    kind = {"standardize": False} if problem.spec is None else {"spec": problem.spec}
+    kind: dict[str, Any] = {"standardize": not raw, "spec": problem.spec}
+    if problem.spec is None:
+        kind = {"standardize": False, "scheme": "paper" if raw else "collapsed"}
     estimator = Watched(
         model,
         n_chains=effort.chains,
@@ -159,7 +184,14 @@ def _fit(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(whole.data, known, whole.groups)
-    return estimator, " ".join(dict.fromkeys(str(each.message) for each in caught))
+    said = [RAW] if raw else []
+    return estimator, " ".join(dict.fromkeys([*said, *(str(each.message) for each in caught)]))
+
+
+def worst_r_hat(posterior: Any) -> float | None:
+    """The largest R-hat of the traces; None for one chain, or where no trace moves."""
+    found = [each.rhat for each in posterior.diagnostics() if np.isfinite(each.rhat)]
+    return float(max(found)) if found else None
 
 
 class Watch:

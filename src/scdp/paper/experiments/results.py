@@ -16,7 +16,7 @@ from scdp.io.atomic import write_bytes
 from scdp.paper.experiments.paper import METRICS, find_published
 from scdp.paper.experiments.protocol import Outcome
 from scdp.paper.experiments.systems import SYSTEMS, Settings, System
-from scdp.paper.experiments.tasks import TASKS, Problem
+from scdp.paper.experiments.tasks import FEATURES, TASKS, Problem
 
 Part = dict[str, Any]
 
@@ -98,7 +98,7 @@ def read_json(path: Path) -> Part:
     return content
 
 
-MORE_METRICS = ("ari", "b3", "nmi")
+MORE_METRICS = ("ari", "b3", "nmi", "ced_merge_free", "nes_merge_free")
 
 
 def score_part(outcome: Outcome, problem: Problem) -> dict[str, Any]:
@@ -114,6 +114,7 @@ def score_part(outcome: Outcome, problem: Problem) -> dict[str, Any]:
         "draws": None if outcome.draws is None else score_draws(outcome.draws, gold),
         "chains": outcome.chains,
         "sweeps": outcome.sweeps,
+        "r_hat": outcome.r_hat,
         "sweep_seconds": outcome.sweep_seconds,
         "types": outcome.types,
         "note": outcome.note,
@@ -126,14 +127,16 @@ def n_clusters(labels: NDArray[Any]) -> int:
 
 
 def score_draws(draws: NDArray[Any], gold: NDArray[Any]) -> dict[str, Any]:
-    """The mean over draws, and the standard deviation over chains of the chains' means (None for one chain)."""
+    """The mean over draws and over the chains' last draws, and the standard deviation over chains of their means."""
     by_chain = [_mean_scores(chain, gold) for chain in draws]
     names = (*METRICS, "clusters")
     table = np.array([[scores[name] for name in names] for scores in by_chain])
     mean = dict(zip(names, table.mean(axis=0).tolist(), strict=True))
     several = len(table) > 1
     spread = dict(zip(names, table.std(axis=0, ddof=1).tolist(), strict=True)) if several else None
+    last = [metrics.evaluate(gold, chain[-1]) for chain in draws]
     return {
+        "last": {name: float(np.mean([score[name] for score in last])) for name in METRICS},
         "clusters": mean.pop("clusters"),
         "clusters_spread": spread.pop("clusters") if spread else None,
         "mean": mean,
@@ -151,21 +154,30 @@ Row = dict[str, Any]
 
 
 def rows_of(parts: Sequence[Part]) -> list[Row]:
-    """One row for each task and system that has a finished repeat."""
+    """One row for each task, scale of features and system that has a finished repeat.
+
+    What does not depend on the scale is run once, and has a row at every scale that the task was run at.
+    """
     rows = []
     for task in TASKS:
-        for name, system in SYSTEMS.items():
-            repeats = [part for part in parts if part["task"] == task and part["system"] == name]
-            if repeats:
-                rows.append(_row(task, system, sorted(repeats, key=lambda part: part["repeat"])))
+        own = [part for part in parts if part["task"] == task]
+        for features in FEATURES:
+            at_scale = [part for part in own if part["features"] == features]
+            for name, system in SYSTEMS.items() if at_scale else ():
+                there = own if system.scale_free else at_scale
+                repeats = [part for part in there if part["system"] == name]
+                if repeats:
+                    ordered = sorted(repeats, key=lambda part: part["repeat"])
+                    rows.append(_row(task, features, system, ordered))
     return rows
 
 
-def _row(task: str, system: System, repeats: list[Part]) -> Row:
+def _row(task: str, features: str, system: System, repeats: list[Part]) -> Row:
     first = repeats[0]
     return {
         "task": task,
         "system": system.name,
+        "features": features,
         "title": system.title,
         "metrics": _means(part["metrics"] for part in repeats),
         "paper": find_published(task, system.name),
@@ -175,6 +187,7 @@ def _row(task: str, system: System, repeats: list[Part]) -> Row:
         "seconds": _mean(part["seconds"] for part in repeats),
         "chains": first["chains"],
         "sweeps": first["sweeps"],
+        "r_hat": _worst(part["r_hat"] for part in repeats),
         "repeats": len(repeats),
         "standard_error": _standard_errors([part["metrics"] for part in repeats]),
         "more_metrics": _means(part["more_metrics"] for part in repeats),
@@ -198,6 +211,11 @@ def _mean_or_none(values: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
+def _worst(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known else None
+
+
 def _means(scores: Iterable[dict[str, float]]) -> dict[str, float]:
     table = list(scores)
     return {name: float(np.mean([row[name] for row in table])) for name in table[0]}
@@ -216,6 +234,7 @@ def _draws(draws: list[dict[str, Any]]) -> dict[str, Any] | None:
     spreads = [each["spread"] for each in draws if each["spread"]]
     return {
         "mean": _means(each["mean"] for each in draws),
+        "last": _means(each["last"] for each in draws),
         "spread": _means(spreads) if spreads else None,
         "clusters": float(np.mean([each["clusters"] for each in draws])),
         "clusters_spread": _mean_or_none(each["clusters_spread"] for each in draws),

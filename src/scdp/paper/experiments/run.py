@@ -158,14 +158,18 @@ class Job:
     task: str
     system: System
     repeat: int
+    features: str = "unit"
 
     @property
     def names(self) -> tuple[object, ...]:
-        return self.task, self.system.name, self.repeat
+        return self.task, self.system.name, self.features, self.repeat
 
     @property
     def label(self) -> str:
-        return f"{self.task} {self.system.title}" + (f", repeat {self.repeat + 1}" if self.repeat else "")
+        raw = ", raw" if self.features == "raw" else ""
+        return f"{self.task} {self.system.title}{raw}" + (
+            f", repeat {self.repeat + 1}" if self.repeat else ""
+        )
 
 
 def run(
@@ -175,7 +179,7 @@ def run(
 
     A system that fails does not take the others' hours with it; --resume tries it again.
     """
-    jobs = plan_jobs(tasks, systems, settings.repeats)
+    jobs = plan_jobs(tasks, systems, settings)
     # Data that is not there is told before anything is written.
     problems = {task: load_problem(task, settings.seed) for task in dict.fromkeys(job.task for job in jobs)}
     if out.is_file():
@@ -203,25 +207,33 @@ def run(
         return parts.all(), failures
 
 
-def plan_jobs(tasks: Sequence[str], systems: Sequence[System], repeats: int) -> list[Job]:
-    """Every system on every task it applies to; a system that applies to none of them is refused."""
+def plan_jobs(tasks: Sequence[str], systems: Sequence[System], settings: Settings) -> list[Job]:
+    """Every system on every task it applies to, at every scale that matters to it.
+
+    A system that applies to none of the tasks is refused.
+    """
     idle = [system.name for system in systems if not any(map(system.applies_to, tasks))]
     if tasks and len(idle) == len(systems):
         raise InputError(f"no system of {', '.join(idle)} applies to {', '.join(tasks)}")
+    most = max(map(settings.repeats_of, tasks), default=0)
     return [
-        Job(task, system, repeat)
-        for repeat in range(repeats)
+        Job(task, system, repeat, features)
+        for repeat in range(most)
         for task in tasks
+        for place, features in enumerate(settings.features_of(task))
         for system in systems
         if system.applies_to(task)
+        and repeat < (1 if system.once and not settings.repeats else settings.repeats_of(task))
+        and not (place and system.scale_free)
     ]
 
 
 def _problem_of(job: Job, problems: dict[str, Problem], settings: Settings) -> Problem:
-    """The task of the run's seed; each further repeat draws its own where anything is drawn."""
-    if not job.repeat or job.task not in DRAWN_BY_SEED:
+    """The task of the run's seed at the job's scale; each further repeat draws its own where anything is drawn."""
+    drawn = job.repeat if job.task in DRAWN_BY_SEED else 0
+    if not drawn and job.features == "unit":
         return problems[job.task]
-    return load_problem(job.task, settings.seed + job.repeat)
+    return load_problem(job.task, settings.seed + drawn, job.features)
 
 
 def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress) -> Part:
@@ -235,6 +247,7 @@ def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress)
     return {
         "task": job.task,
         "system": job.system.name,
+        "features": job.features,
         "repeat": job.repeat,
         "seconds": seconds,
         "origin": code_origin(),
