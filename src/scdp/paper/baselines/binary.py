@@ -279,7 +279,7 @@ class ModernBinary(PairBaseline):
         assert self.spec_ is not None
         taught, clusters = self._taught
         ladder = learn_ladder(taught, self.spec_, canonical_labels(clusters.tolist()), self.random_state)
-        found = candidate_pairs(records, ladder.choose(records, self.spec_))
+        found = candidate_pairs(records, ladder.choose(records, self.spec_).blocking)
         mask = np.zeros(layout.n_pairs, dtype=bool)
         mask[layout.positions(found.left.astype(np.int64), found.right.astype(np.int64))] = True
         return mask
