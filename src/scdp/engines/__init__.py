@@ -1,4 +1,4 @@
-"""Engines: where the components of many records are seated, in processes of this machine or on a cluster."""
+"""Engines: where the components of many records are sampled, in processes of this machine or on a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fit` and `predict` accept, as something that can be seated: vectors, distances, or records with a spec."""
+"""What `fit` and `predict` accept, as rows that can be sampled: vectors, distances, or records with a spec."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Pair:
 
 
 class Rows(Protocol):
-    """Rows of `fit`; knows how to be seated alone, and together with new rows of its kind."""
+    """Rows of `fit`; knows how to be sampled alone, and together with new rows of its kind."""
 
     def __len__(self) -> int: ...
 

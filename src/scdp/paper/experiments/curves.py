@@ -145,8 +145,8 @@ def log_pitman_yor(sizes: Integers, strength: float, discount: float) -> float:
     from scipy.special import gammaln
 
     opened = np.log(strength + discount * np.arange(1, len(sizes))).sum()
-    seated = (gammaln(sizes - discount) - gammaln(1 - discount)).sum()
-    return float(opened + seated - gammaln(strength + sizes.sum()) + gammaln(strength + 1))
+    joined = (gammaln(sizes - discount) - gammaln(1 - discount)).sum()
+    return float(opened + joined - gammaln(strength + sizes.sum()) + gammaln(strength + 1))
 
 
 def fit_pitman_yor(sizes: Integers, most_discount: float = 0.999) -> tuple[float, float]:
