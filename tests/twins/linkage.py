@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 
 from scdp._typing import Features, Floats, Integers
 from scdp.blocking.keys import mixed
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.evidence import EDGES, Dependence, Layout, TableEvidence
 from scdp.linkage.law import Names, Pairs, Weights
 
@@ -129,6 +130,52 @@ def _place_in_order(
                 after[end] = after.get(end, 0.0) + probability * weight / total
         law = after
     return law
+
+
+def exact_law_by_records(
+    pairs: Pairs, score: Floats, weights: Weights, known: Integers, n_rescans: int
+) -> dict[Partition, float]:
+    """As `exact_law`, by who has come so far and not by orders: in a random order, anybody left is next."""
+    n = len(known)
+    free = frozenset(i for i in range(n) if known[i] < 0)
+    law = {canonical({i: int(k) for i, k in enumerate(known) if k >= 0}, n): 1.0}
+    for _ in range(1 + n_rescans):
+        waiting = {(free, state): probability for state, probability in law.items()}
+        for _ in free:
+            after: dict[tuple[frozenset[int], Partition], float] = {}
+            for (left, state), probability in waiting.items():
+                for record in left:
+                    for end, share in _place_in_order(state, [record], pairs, score, weights).items():
+                        key = left - {record}, end
+                        after[key] = after.get(key, 0.0) + probability * share / len(left)
+            waiting = after
+        law = {state: probability for (_, state), probability in waiting.items()}
+    return law
+
+
+def keeps_conditions(partition: Sequence[int], conditions: Conditions) -> bool:
+    """Whether records are together and apart as they must be."""
+    together = all(
+        (partition[i] == partition[j])
+        or conditions.group[i] != conditions.group[j]
+        or conditions.group[i] < 0
+        for i, j in combinations(range(len(partition)), 2)
+    )
+    apart = all(partition[i] != partition[j] for i, j in zip(conditions.left, conditions.right, strict=True))
+    once = all(
+        partition[i] != partition[j]
+        or conditions.source[i] != conditions.source[j]
+        or conditions.source[i] < 0
+        for i, j in combinations(range(len(partition)), 2)
+    )
+    return together and apart and once
+
+
+def conditional_law(law: dict[Partition, float], conditions: Conditions) -> dict[Partition, float]:
+    """The law of the partitions that keep the conditions."""
+    kept = {partition: p for partition, p in law.items() if keeps_conditions(partition, conditions)}
+    total = sum(kept.values())
+    return {partition: p / total for partition, p in kept.items()}
 
 
 def canonical(clusters: dict[int, int], n: int = 0) -> Partition:

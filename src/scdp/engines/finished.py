@@ -97,7 +97,10 @@ class FinishedShards:
         if folder is None:
             return None
         digest = self._run.copy()
-        for array in (shard.items, shard.left, shard.right, shard.features, shard.known):
+        arrays: list[NDArray[Any]] = [shard.items, shard.left, shard.right, shard.features, shard.known]
+        if shard.conditions is not None:
+            arrays += shard.conditions.arrays()
+        for array in arrays:
             _add(digest, array)
         return folder / f"shard-{digest.hexdigest()}.npz"
 

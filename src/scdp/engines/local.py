@@ -25,6 +25,7 @@ from scdp._parallel import map_in_threads
 from scdp._typing import Integers
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.law import Pairs
 from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, all_apart, split_shards
@@ -66,12 +67,13 @@ class LocalEngine(OnThisMachine):
         n_draws: int,
         seed: int,
         progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Draws:
         finished = FinishedShards(self.folder, ensemble, n_draws, seed)
         draws = all_apart(n_draws, known)
         done = 0
         run = self._in_threads if len(pairs) < self.fewest else self._in_processes
-        for shard, drawn in run(ensemble, split_shards(pairs, known), n_draws, seed, finished):
+        for shard, drawn in run(ensemble, split_shards(pairs, known, conditions), n_draws, seed, finished):
             draws[:, shard.items] = drawn
             done += len(shard.left)
             if progress is not None:

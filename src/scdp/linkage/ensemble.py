@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.linkage.conditioning.conditions import Conditions
+from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.law import Names, Pairs, Weights, sample_partition, stream_of
 from scdp.linkage.trees import Trees
@@ -266,8 +268,9 @@ class Ensemble:
         n_jobs: int = 1,
         progress: Progress | None = None,
         names: Names | None = None,
+        conditions: Conditions | None = None,
     ) -> NDArray[np.int32]:
-        """Partitions (draws, records); draw i is the same for any number of draws and jobs.
+        """Partitions (draws, records) that keep the conditions; draw i is the same for any number of draws and jobs.
 
         All chance follows from the seed and the names of the records (their numbers, unless given), so that records
         that no pair connects with these change nothing.
@@ -279,21 +282,41 @@ class Ensemble:
             likely = np.zeros(len(pairs), dtype=bool)
             for member in self.members:
                 likely |= member.scores(places) + member.bias + self.log_odds >= NEGLIGIBLE
+            if conditions is not None:
+                likely |= conditions.same_group(pairs.left, pairs.right)
             pairs = Pairs(pairs.n_items, pairs.left[likely], pairs.right[likely], pairs.features[likely, :0])
             places = Places(places.piece[likely], places.along[likely])
+        # Records that are known to be the same meet, if only as strangers do.
+        pairs, n_ties = (pairs, 0) if conditions is None else conditions.tie(pairs)
         neighbours = pairs.neighbours
         done = 0
 
         def sample_with(number: int) -> None:
             nonlocal done
-            score = self.members[number].scores(places)
             weights = self.weights(number)
+            score = np.append(self.members[number].scores(places), np.full(n_ties, weights.floor))
             for i in range(number, n_draws, len(self.members)):
                 stream = stream_of(seed, i)
                 draws[i] = sample_partition(neighbours, score, weights, known, self.n_rescans, stream, named)
                 done += 1
                 if progress is not None:
                     progress(done, n_draws)
+            if conditions is not None:
+                own = np.arange(number, n_draws, len(self.members))
+                streams = np.array([stream_of(seed, i) for i in own.tolist()])
+                drawn = draws[own]
+                condition_draws(
+                    neighbours,
+                    score,
+                    weights,
+                    known,
+                    self.n_rescans,
+                    streams,
+                    named,
+                    conditions.limits,
+                    drawn,
+                )
+                draws[own] = drawn
 
         for _ in map_in_threads(sample_with, range(min(len(self.members), n_draws)), n_jobs):
             pass

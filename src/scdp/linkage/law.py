@@ -313,6 +313,78 @@ def uniform(name: np.uint64, stream: np.uint64, round_number: int) -> float:
     return float(value >> np.uint64(11)) * _STEPS_OF_TWO_TO_THE_53
 
 
+class Room(NamedTuple):
+    """Room to work in: by cluster its size, pairs met, total score and a list; by record a list and random keys.
+
+    Only `size` means anything between two records: `met` and `total` are zero.
+    """
+
+    size: Integers
+    met: Integers
+    total: Floats
+    touched: Integers
+    free: Integers
+    keys: Names
+
+
+@kernel
+def make_room(n: int, n_known: int) -> Room:
+    """Room for so many records and given clusters."""
+    n_clusters = n + n_known + 1
+    return Room(
+        np.zeros(n_clusters, np.int64),
+        np.zeros(n_clusters, np.int64),
+        np.zeros(n_clusters),
+        np.empty(n_clusters, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.uint64),
+    )
+
+
+@kernel
+def place_component(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    n_rescans: int,
+    stream: np.uint64,
+    names: Names,
+    items: Integers,
+    first: int,
+    last: int,
+    n_known: int,
+    cluster: Integers,
+    room: Room,
+) -> None:
+    """Place the free records of one component, those at places `first` to `last` - 1, none of which is placed yet.
+
+    New clusters have the numbers of these records, after those of given clusters.
+    """
+    size, met, total, touched, free, keys = room
+    n_free = 0
+    for place in range(first, last):
+        free[n_free] = n_known + items[place]
+        n_free += 1
+    for scan in range(1 + n_rescans):
+        shuffle(items, first, last, names, stream, scan, keys)
+        for place in range(first, last):
+            i = items[place]
+            if cluster[i] >= 0:
+                k = cluster[i]
+                size[k] -= 1
+                cluster[i] = OPEN
+                if size[k] == 0:
+                    free[n_free] = k
+                    n_free += 1
+            chance = uniform(names[i], stream, scan)
+            k = sample_cluster(i, neighbours, score, weights, cluster, size, met, total, touched, chance)
+            if k < 0:
+                n_free -= 1
+                k = free[n_free]
+            cluster[i] = k
+            size[k] += 1
+
+
 @kernel
 def sample_partition(
     neighbours: Neighbours,
@@ -327,41 +399,17 @@ def sample_partition(
     n = known.shape[0]
     cluster = known.copy()
     n_known = known.max() + 1
-    size = np.zeros(n + n_known + 1, np.int64)
+    room = make_room(n, n_known)
     for i in range(n):
         if known[i] >= 0:
-            size[known[i]] += 1
-    met = np.zeros(size.shape[0], np.int64)
-    total = np.zeros(size.shape[0])
-    touched = np.empty(size.shape[0], np.int64)
-    free = np.empty(n, np.int64)
-    keys = np.empty(n, np.uint64)
+            room.size[known[i]] += 1
     # Component by component, which changes nothing, so that all that a record needs was at hand a moment ago.
     items, bounds = connect(neighbours, known)
     for component in range(bounds.shape[0] - 1):
         first, last = bounds[component], bounds[component + 1]
-        n_free = 0
-        for place in range(first, last):
-            free[n_free] = n_known + items[place]
-            n_free += 1
-        for scan in range(1 + n_rescans):
-            shuffle(items, first, last, names, stream, scan, keys)
-            for place in range(first, last):
-                i = items[place]
-                if cluster[i] >= 0:
-                    k = cluster[i]
-                    size[k] -= 1
-                    cluster[i] = OPEN
-                    if size[k] == 0:
-                        free[n_free] = k
-                        n_free += 1
-                chance = uniform(names[i], stream, scan)
-                k = sample_cluster(i, neighbours, score, weights, cluster, size, met, total, touched, chance)
-                if k < 0:
-                    n_free -= 1
-                    k = free[n_free]
-                cluster[i] = k
-                size[k] += 1
+        place_component(
+            neighbours, score, weights, n_rescans, stream, names, items, first, last, n_known, cluster, room
+        )
     return cluster
 
 

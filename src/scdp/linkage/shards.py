@@ -16,6 +16,7 @@ from scdp._compile import kernel
 from scdp._typing import Features, Groups, Integers
 from scdp.blocking import connected_components
 from scdp.linkage.candidates import Blocked, compare_candidates
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.law import Pairs
 from scdp.table.encoded import EncodedColumn
@@ -31,7 +32,10 @@ PROGRESS_STEPS = 1000
 
 
 class Engine(Protocol):
-    """Where partitions are sampled; draws are (draws, items), each item labelled by the first item of its cluster."""
+    """Where partitions are sampled; draws are (draws, items), each item labelled by the first item of its cluster.
+
+    Every draw keeps the conditions.
+    """
 
     def sample(
         self,
@@ -41,12 +45,19 @@ class Engine(Protocol):
         n_draws: int,
         seed: int,
         progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Draws:
         """Draws of items whose pairs are there already."""
         ...
 
     def sample_blocked(
-        self, blocked: Blocked, known: Integers, n_draws: int, seed: int, progress: Progress | None = None
+        self,
+        blocked: Blocked,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Draws:
         """Draws of records whose pairs are still to be made."""
         ...
@@ -64,6 +75,7 @@ class Shard:
     right: Integers
     features: Features
     known: Integers
+    conditions: Conditions | None = None
 
     def sample(self, ensemble: Ensemble, n_draws: int, seed: int) -> Draws:
         """Draws (draws, items of the shard), each item labelled by the number of the first item of its cluster."""
@@ -72,14 +84,16 @@ class Shard:
         given = self.known >= 0
         numbers[given] = np.unique(self.known[given], return_inverse=True)[1]
         names = self.items.astype(np.uint64)
-        draws = ensemble.sample(pairs, numbers, n_draws, seed, names=names)
+        draws = ensemble.sample(pairs, numbers, n_draws, seed, names=names, conditions=self.conditions)
         label_by_first(draws, self.items)
         return draws
 
 
-def split_shards(pairs: Pairs, known: Integers) -> Iterator[Shard]:
+def split_shards(pairs: Pairs, known: Integers, conditions: Conditions | None = None) -> Iterator[Shard]:
     """All items that are in a pair, component by component, in shards; items in none are left out."""
-    ends = [(pairs.left, pairs.right), _ties(known)]
+    ends = [(pairs.left, pairs.right), ties_of(known)]
+    if conditions is not None:
+        ends.append(conditions.ties())
     parts = connected_components(pairs.n_items, ends)
     codes = parts.codes
     alone = parts.sizes == 1
@@ -105,10 +119,11 @@ def split_shards(pairs: Pairs, known: Integers) -> Iterator[Shard]:
             place[pairs.right[own]],
             pairs.features[own],
             known[items],
+            None if conditions is None else conditions.take(items),
         )
 
 
-def _ties(known: Integers) -> tuple[Integers, Integers]:
+def ties_of(known: Integers) -> tuple[Integers, Integers]:
     """Edges that hold the items of each given cluster together."""
     items = np.flatnonzero(known >= 0)
     items = items[np.argsort(known[items], kind="stable")]
@@ -161,13 +176,22 @@ class OnThisMachine(ABC):
         n_draws: int,
         seed: int,
         progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Draws: ...
 
     def sample_blocked(
-        self, blocked: Blocked, known: Integers, n_draws: int, seed: int, progress: Progress | None = None
+        self,
+        blocked: Blocked,
+        known: Integers,
+        n_draws: int,
+        seed: int,
+        progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Draws:
         found = compare_candidates(blocked, progress=take_half(progress, 0))
-        return self.sample(found.ensemble, found.pairs, known, n_draws, seed, take_half(progress, 1))
+        return self.sample(
+            found.ensemble, found.pairs, known, n_draws, seed, take_half(progress, 1), conditions
+        )
 
 
 class InThreads(OnThisMachine):
@@ -184,8 +208,9 @@ class InThreads(OnThisMachine):
         n_draws: int,
         seed: int,
         progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Draws:
-        draws = ensemble.sample(pairs, known, n_draws, seed, self.n_jobs, progress)
+        draws = ensemble.sample(pairs, known, n_draws, seed, self.n_jobs, progress, conditions=conditions)
         label_by_first(draws, np.arange(pairs.n_items))
         return draws
 

@@ -1,0 +1,155 @@
+"""Conditions: what every draw of the records at hand must keep, as arrays by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from scdp._typing import Booleans, Integers
+from scdp.errors import InputError
+from scdp.linkage.law import Pairs
+from scdp.table.decisions import Constraints
+
+
+class Limits(NamedTuple):
+    """Conditions for kernels: record i is apart from `other[start[i]:start[i + 1]]`."""
+
+    group: Integers
+    source: Integers
+    n_sources: int
+    start: Integers
+    other: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """Of records: those with the same `group` are together, the pairs `left`, `right` are apart, and so are records
+    with the same `source`; -1 says nothing of either kind."""
+
+    group: Integers
+    left: Integers
+    right: Integers
+    source: Integers
+
+    @classmethod
+    def none(cls, n_records: int) -> Self:
+        """Conditions that say nothing."""
+        nobody = np.full(n_records, -1, dtype=np.int64)
+        return cls(nobody, np.empty(0, np.int64), np.empty(0, np.int64), nobody)
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def any(self) -> bool:
+        """Whether anything is said."""
+        return bool((self.group >= 0).any() or len(self.left) or (self.source >= 0).any())
+
+    def arrays(self) -> tuple[Integers, ...]:
+        """All that draws hang on."""
+        return self.group, self.left, self.right, self.source
+
+    @cached_property
+    def limits(self) -> Limits:
+        both = np.concatenate([self.left, self.right])
+        order = np.argsort(both, kind="stable")
+        start = np.zeros(len(self) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(both, minlength=len(self)), out=start[1:])
+        other = np.concatenate([self.right, self.left])[order]
+        # Numbered without gaps: clusters count the records of each.
+        _, source = np.unique(self.source, return_inverse=True)
+        source = source.astype(np.int64) - int((self.source < 0).any())
+        return Limits(self.group, source, int(source.max(initial=-1)) + 1, start, other)
+
+    def take(self, items: Integers) -> Conditions:
+        """The conditions among some records, which are numbered anew in the order given."""
+        place = np.full(len(self), -1, dtype=np.int64)
+        place[items] = np.arange(len(items))
+        left, right = place[self.left], place[self.right]
+        kept = (left >= 0) & (right >= 0)
+        group = self.group[items]
+        named = group >= 0
+        group = group.copy()
+        group[named] = np.unique(group[named], return_inverse=True)[1]
+        return Conditions(group, left[kept], right[kept], self.source[items])
+
+    def ties(self) -> tuple[Integers, Integers]:
+        """Edges from the first record of each group to the others."""
+        members = np.flatnonzero(self.group >= 0)
+        _, first, number = np.unique(self.group[members], return_index=True, return_inverse=True)
+        leader = members[first][number]
+        others = members != leader
+        return leader[others], members[others]
+
+    def same_group(self, left: Integers, right: Integers) -> Booleans:
+        """Which pairs are known to be the same."""
+        group = self.group[left]
+        same: Booleans = (group >= 0) & (group == self.group[right])
+        return same
+
+    def tie(self, pairs: Pairs) -> tuple[Pairs, int]:
+        """Pairs with those added that hold each group together, without features; and how many were added."""
+        leader, member = self.ties()
+        there = np.minimum(pairs.left, pairs.right) * pairs.n_items + np.maximum(pairs.left, pairs.right)
+        new = ~np.isin(leader * pairs.n_items + member, there)
+        left = np.concatenate([pairs.left, leader[new]])
+        right = np.concatenate([pairs.right, member[new]])
+        features = np.concatenate([pairs.features, np.zeros((int(new.sum()), pairs.n_features), np.float32)])
+        return Pairs(pairs.n_items, left, right, features), int(new.sum())
+
+    def settle(self, known: Integers, name: Callable[[int], str]) -> tuple[Conditions, Integers]:
+        """Conditions among free records, and the given clusters with all that are known to be in them.
+
+        What contradicts the given clusters is refused; `name` names a record by its number.
+        """
+        known = known.copy()
+        group = self.group.copy()
+        for number in np.unique(group[(group >= 0) & (known >= 0)]).tolist():
+            members = np.flatnonzero(group == number)
+            given = members[known[members] >= 0]
+            other = given[known[given] != known[given[0]]]
+            if len(other):
+                raise InputError(
+                    f"the decisions make {name(int(given[0]))} and {name(int(other[0]))} the same, and they are given "
+                    "in two clusters; correct the decision or the given cluster"
+                )
+            known[members] = known[given[0]]
+            group[members] = -1
+        both = (known[self.left] >= 0) & (known[self.right] >= 0)
+        wrong = np.flatnonzero(both & (known[self.left] == known[self.right]))
+        if len(wrong):
+            one, other_one = int(self.left[wrong[0]]), int(self.right[wrong[0]])
+            raise InputError(
+                f"the decisions make {name(one)} and {name(other_one)} different, and they are given in one cluster; "
+                "correct the decision or the given cluster"
+            )
+        found = replace(self, group=group, left=self.left[~both], right=self.right[~both])
+        found._check_sources(known, name)
+        return found, known
+
+    def _check_sources(self, known: Integers, name: Callable[[int], str]) -> None:
+        for cluster in (self.group, known):
+            rows = np.flatnonzero((self.source >= 0) & (cluster >= 0))
+            rows = rows[np.lexsort((self.source[rows], cluster[rows]))]
+            same = (np.diff(self.source[rows]) == 0) & (np.diff(cluster[rows]) == 0)
+            if same.any():
+                place = int(np.flatnonzero(same)[0])
+                raise InputError(
+                    f"{name(int(rows[place]))} and {name(int(rows[place + 1]))} are given as the same, and come from "
+                    "a source that has each thing at most once; correct one of the two"
+                )
+
+
+def conditions_of(
+    constraints: Constraints | None, source: Integers | None, n_records: int
+) -> Conditions | None:
+    """Conditions of decisions and of sources that have each thing at most once; None where nothing is said."""
+    found = Conditions.none(n_records)
+    if constraints is not None:
+        found = replace(found, group=constraints.group, left=constraints.left, right=constraints.right)
+    if source is not None:
+        found = replace(found, source=source)
+    return found if found.any() else None

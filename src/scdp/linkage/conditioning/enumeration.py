@@ -1,0 +1,204 @@
+"""The law of a few records by enumeration: the probability of every partition that the process of the law can end in.
+
+Records come in a random order, so each of those that have not come yet is the next with the same probability. The
+forward pass is a sum over (records placed, their partition), a rescan one over (records placed again, the partition).
+
+A state gives each record -1 (not placed), the number of a given cluster, or that of a new one, new ones in the order
+of their first records.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._compile import kernel
+from scdp._typing import Floats, Integers
+from scdp.linkage.law import Weights
+
+States = NDArray[np.int8]
+# Of more records and given clusters there are too many states.
+MOST_RECORDS = 7
+MOST_GIVEN = 4
+MOST_STATES = 30_000
+
+
+class Few(NamedTuple):
+    """A few records and the given clusters that they meet: scores above the floor, and whether there is a pair.
+
+    `pair_score` and `pair_met` are (records, records); `given_score` and `given_met` (records, given clusters) count
+    pairs with members.
+    """
+
+    pair_score: Floats
+    pair_met: Integers
+    given_score: Floats
+    given_met: Integers
+    given_size: Integers
+
+
+@kernel
+def canonical_code(state: States, n_given: int) -> int:
+    """Number the new clusters of a state by their first records, in place; and a number that only this state has."""
+    n = state.shape[0]
+    renamed = np.full(n + n_given, -1, np.int8)
+    n_new = 0
+    code = 0
+    for t in range(n):
+        label = state[t]
+        if label >= n_given:
+            if renamed[label] < 0:
+                renamed[label] = n_given + n_new
+                n_new += 1
+            state[t] = renamed[label]
+        code = code * (n_given + n + 1) + state[t] + 1
+    return code
+
+
+@kernel
+def list_states(n: int, n_given: int) -> States:
+    """All states of n records, placed or not; none if there are too many."""
+    states = np.full((1, n), -1, np.int8)
+    for t in range(n):
+        longer = np.full((states.shape[0] * (n_given + t + 2), n), -1, np.int8)
+        count = 0
+        for s in range(states.shape[0]):
+            highest = n_given - 1
+            for before in range(t):
+                highest = max(highest, states[s, before])
+            for label in range(-1, highest + 2):
+                longer[count] = states[s]
+                longer[count, t] = label
+                count += 1
+        if count > MOST_STATES:
+            return np.empty((0, n), np.int8)
+        states = longer[:count].copy()
+    return states
+
+
+@kernel
+def choice_probabilities(few: Few, weights: Weights, state: States, i: int, probability: Floats) -> None:
+    """The probability of each cluster for record i, which is not placed; the last entry is that of a new one."""
+    n, n_given = few.given_met.shape
+    size = np.zeros(n_given + n, np.int64)
+    met = np.zeros(n_given + n, np.int64)
+    total = np.zeros(n_given + n)
+    for k in range(n_given):
+        size[k] = few.given_size[k]
+        met[k] = few.given_met[i, k]
+        total[k] = few.given_score[i, k]
+    for j in range(n):
+        k = state[j]
+        if k >= 0:
+            size[k] += 1
+            met[k] += few.pair_met[i, j]
+            total[k] += few.pair_score[i, j]
+    highest = 0.0
+    for k in range(n_given + n):
+        if met[k] > 0:
+            total[k] = (
+                weights.bias + weights.growth * np.log(float(size[k])) + weights.floor + total[k] / size[k]
+            )
+            if size[k] > 1:
+                total[k] += weights.third
+            highest = max(highest, total[k])
+    everything = np.exp(-highest)
+    probability[:] = 0.0
+    for k in range(n_given + n):
+        if met[k] > 0:
+            probability[k] = np.exp(total[k] - highest)
+            everything += probability[k]
+    probability[n_given + n] = np.exp(-highest)
+    probability /= everything
+
+
+@kernel
+def open_label(state: States, n_given: int) -> int:
+    """A number for a new cluster that no record of the state has."""
+    highest = n_given - 1
+    for t in range(state.shape[0]):
+        highest = max(highest, state[t])
+    return highest + 1
+
+
+@kernel
+def enumerate_law(few: Few, weights: Weights, n_rescans: int) -> tuple[States, Floats]:
+    """All partitions and their probabilities; none where there are too many states."""
+    n, n_given = few.given_met.shape
+    states = list_states(n, n_given)
+    n_states = states.shape[0]
+    if n_states == 0:
+        return states, np.empty(0)
+    n_choices = n_given + n + 1
+    codes = np.empty(n_states, np.int64)
+    n_placed = np.zeros(n_states, np.int64)
+    for s in range(n_states):
+        codes[s] = canonical_code(states[s], n_given)
+        for t in range(n):
+            n_placed[s] += states[s, t] >= 0
+    order = np.argsort(codes)
+    states, codes, n_placed = states[order], codes[order], n_placed[order]
+    probability = np.empty(n_choices)
+    law = np.zeros(n_states)
+    law[0] = 1.0
+    after = np.empty(n, np.int8)
+    for placed in range(n):
+        for s in range(n_states):
+            if n_placed[s] != placed or law[s] == 0.0:
+                continue
+            for i in range(n):
+                if states[s, i] >= 0:
+                    continue
+                choice_probabilities(few, weights, states[s], i, probability)
+                for k in range(n_choices):
+                    if probability[k] == 0.0:
+                        continue
+                    after[:] = states[s]
+                    after[i] = open_label(states[s], n_given) if k == n_choices - 1 else k
+                    place = np.searchsorted(codes, canonical_code(after, n_given))
+                    law[place] += law[s] * probability[k] / (n - placed)
+    whole = np.flatnonzero(n_placed == n)
+    return states[whole], rescan(few, weights, states[whole], codes[whole], law[whole], n_rescans)
+
+
+@kernel
+def rescan(
+    few: Few, weights: Weights, states: States, codes: Integers, law: Floats, n_rescans: int
+) -> Floats:
+    """The law after every record was taken out and placed again so many times, each time in a random order."""
+    n, n_given = few.given_met.shape
+    n_states, n_choices = states.shape[0], n_given + n + 1
+    towards = np.zeros((n_states, n, n_choices), np.int64)
+    share = np.zeros((n_states, n, n_choices))
+    after = np.empty(n, np.int8)
+    for s in range(n_states):
+        for i in range(n):
+            after[:] = states[s]
+            after[i] = -1
+            canonical_code(after, n_given)
+            without = after.copy()
+            choice_probabilities(few, weights, without, i, share[s, i])
+            for k in range(n_choices):
+                if share[s, i, k] > 0.0:
+                    after[:] = without
+                    after[i] = open_label(without, n_given) if k == n_choices - 1 else k
+                    towards[s, i, k] = np.searchsorted(codes, canonical_code(after, n_given))
+    for _ in range(n_rescans):
+        reached = np.zeros((1 << n, n_states))
+        reached[0] = law
+        for done in range((1 << n) - 1):
+            n_left = 0
+            for i in range(n):
+                n_left += (done >> i) & 1 == 0
+            for s in range(n_states):
+                mass = reached[done, s] / n_left
+                if mass == 0.0:
+                    continue
+                for i in range(n):
+                    if (done >> i) & 1 == 0:
+                        for k in range(n_choices):
+                            reached[done | (1 << i), towards[s, i, k]] += mass * share[s, i, k]
+        law = reached[(1 << n) - 1].copy()
+    return law
