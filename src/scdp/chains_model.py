@@ -34,6 +34,7 @@ from scdp.estimators.inputs import Rows
 from scdp.estimators.needs import Extent, chain_needs
 from scdp.io.memory import require
 from scdp.io.sealed import digest
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 
@@ -198,7 +199,13 @@ class SCDP(Estimator):
         require(chain_needs(rows, group, self.n_chains, self._schedule.n_draws))
 
     def _sample_fit(
-        self, rows: Rows, known: Integers, groups: Groups, features: tuple[str, ...], seed: int
+        self,
+        rows: Rows,
+        known: Integers,
+        groups: Groups,
+        features: tuple[str, ...],
+        seed: int,
+        conditions: Conditions | None = None,
     ) -> tuple[Posterior, ChainsFit]:
         layout = rows.lay_out(known, groups, self.share_clusters)
         rngs = streams(seed, self.n_chains)
@@ -207,7 +214,9 @@ class SCDP(Estimator):
         best = int(np.argmax(posterior.traces["log_joint"][:, -1]))
         return posterior, ChainsFit(self.model, rows, groups, known, ends, seed, best, features)
 
-    def _sample_more(self, new: Any, groups: Groups, known: Integers, seed: int) -> Posterior:
+    def _sample_more(
+        self, new: Any, groups: Groups, known: Integers, seed: int, conditions: Conditions | None = None
+    ) -> Posterior:
         fitted = cast(ChainsFit, self.fitted_)
         n_fit = len(fitted.rows)
         apart = None if self.share_clusters else np.repeat([0, 1], [n_fit, len(known) - n_fit])

@@ -14,6 +14,7 @@ from scdp.estimators.checks import at_least_one
 from scdp.estimators.inputs import Rows
 from scdp.estimators.needs import Extent, sampling_needs, training_needs
 from scdp.io.memory import require
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import Engine, InThreads
@@ -76,6 +77,7 @@ class EntityResolver(Estimator):
 
     model = "resolver"
     takes_candidates = True
+    takes_decisions = True
     fitted_class = ResolverFit
 
     def __init__(
@@ -126,26 +128,43 @@ class EntityResolver(Estimator):
         require([*(training_needs(rows) if n_fit is None else ()), *needs])
 
     def _sample_fit(
-        self, rows: Rows, known: Integers, groups: Groups, features: tuple[str, ...], seed: int
+        self,
+        rows: Rows,
+        known: Integers,
+        groups: Groups,
+        features: tuple[str, ...],
+        seed: int,
+        conditions: Conditions | None = None,
     ) -> tuple[Posterior, ResolverFit]:
         choices = Choices(boosted=self.boosted)
+        taught = known if conditions is None else conditions.teach(known)
         with self._bar("learning") as progress:
             fitted = ResolverFit.train(
-                rows, known, groups, features, choices, seed, count_workers(self.n_jobs), progress
+                rows,
+                taught,
+                groups,
+                features,
+                choices,
+                seed,
+                count_workers(self.n_jobs),
+                progress,
+                conditions,
             )
         everyone = np.arange(len(known))
         if self.share_clusters:
-            return self._sample(fitted, rows, groups, everyone, known, seed, True), fitted
-        posterior = self._sample(fitted, rows, groups, everyone[known < 0], known, seed, False)
+            return self._sample(fitted, rows, groups, everyone, known, seed, True, conditions), fitted
+        posterior = self._sample(fitted, rows, groups, everyone[known < 0], known, seed, False, conditions)
         # New rows never meet those of fit, and what was learned is all that is needed of them.
         nobody = None if groups is None else groups[:0]
         return posterior, replace(fitted, rows=rows.take_none(), documents=nobody)
 
-    def _sample_more(self, new: Any, groups: Groups, known: Integers, seed: int) -> Posterior:
+    def _sample_more(
+        self, new: Any, groups: Groups, known: Integers, seed: int, conditions: Conditions | None = None
+    ) -> Posterior:
         fitted = cast(ResolverFit, self.fitted_)
         with self._bar("comparing") as progress:
             rows = fitted.rows.append(new, groups, self.share_clusters, progress)
-        return self._sample(fitted, rows, groups, np.arange(len(rows)), known, seed, True)
+        return self._sample(fitted, rows, groups, np.arange(len(rows)), known, seed, True, conditions)
 
     def _sample(
         self,
@@ -156,8 +175,11 @@ class EntityResolver(Estimator):
         known: Integers,
         seed: int,
         shared: bool,
+        conditions: Conditions | None = None,
     ) -> Posterior:
         shape = (self.n_chains, max(1, -(-self.count_draws(len(items)) // self.n_chains)))
         engine = self.engine or InThreads(count_workers(self.n_jobs))
         with self._bar("sampling") as progress:
-            return fitted.posterior(rows, groups, items, known, shape, seed, shared, engine, progress)
+            return fitted.posterior(
+                rows, groups, items, known, shape, seed, shared, engine, progress, conditions
+            )

@@ -228,7 +228,7 @@ def _columns(records: Records, spec: Spec | None) -> tuple[str, ...]:
     if spec is None:
         return records.names
     named = dict.fromkeys(column for field in spec.fields for column in field.columns)
-    known = {spec.entity, spec.id, spec.group}
+    known = {spec.entity, spec.id, spec.group, spec.source}
     columns = tuple(named) or tuple(name for name in records.names if name not in known)
     records.require(*columns)
     return columns

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scdp._parallel import Progress, WorkBar
 from scdp._typing import Groups, Integers
+from scdp.errors import InputError
 from scdp.estimators.checks import (
     check_groups,
     check_index,
@@ -28,10 +29,13 @@ from scdp.estimators.checks import (
     row_order,
     take_rows,
 )
+from scdp.estimators.decided import Decisions, settle_conditions
 from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import UNKNOWN, Rows, feature_names, rows_of, spec_of
 from scdp.estimators.needs import Extent, extent
+from scdp.linkage.conditioning.answer import keep_conditions
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.posterior import ConvergenceWarning, Posterior
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -42,6 +46,8 @@ class Estimator(ClusterMixin, BaseEstimator):
 
     # Whether candidate pairs will do in place of all pairs of records.
     takes_candidates: ClassVar[bool] = False
+    # Whether draws can be conditioned on decisions and sources.
+    takes_decisions: ClassVar[bool] = False
     # What is kept of training.
     fitted_class: ClassVar[type[Fitted]]
 
@@ -69,19 +75,34 @@ class Estimator(ClusterMixin, BaseEstimator):
 
     @abstractmethod
     def _sample_fit(
-        self, rows: Rows, known: Integers, groups: Groups, features: tuple[str, ...], seed: int
+        self,
+        rows: Rows,
+        known: Integers,
+        groups: Groups,
+        features: tuple[str, ...],
+        seed: int,
+        conditions: Conditions | None = None,
     ) -> tuple[Posterior, Fitted]:
-        """Draws of the clusters of all rows (-1 = unknown), and what is kept for new ones."""
+        """Draws of the clusters of all rows (-1 = unknown) that keep conditions, and what is kept for new ones."""
 
     @abstractmethod
-    def _sample_more(self, new: Any, groups: Groups, known: Integers, seed: int) -> Posterior:
-        """Draws of the rows that were kept followed by new ones; `known` and `groups` are of both."""
+    def _sample_more(
+        self, new: Any, groups: Groups, known: Integers, seed: int, conditions: Conditions | None = None
+    ) -> Posterior:
+        """Draws of the rows that were kept followed by new ones; the other arguments are of both."""
 
     def _list_doubts(self) -> list[str]:
         """Why the draws of `fit` should not be trusted, in words."""
         return []
 
-    def fit(self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        decisions: Decisions = None,
+    ) -> Self:
         """Sample the clusters of rows whose label is -1 (all rows without y); every row is learned from.
 
         Parameters
@@ -93,6 +114,8 @@ class Estimator(ClusterMixin, BaseEstimator):
             The known clusters, names or whole numbers; None, NaN or -1 where unknown. Names are numbered in order.
         groups : array, optional
             Rows of two groups are never together.
+        decisions : path or list of Decision, optional
+            What people know of some rows: the resolver learns from it, and every draw keeps it.
 
         Returns
         -------
@@ -105,6 +128,7 @@ class Estimator(ClusterMixin, BaseEstimator):
         if spec is None and isinstance(X, Records):
             spec = propose_spec(X, groups is not None)
         grouped = check_groups(groups, X, spec)
+        conditions, known = self._settle(X, spec, decisions, known, grouped)
         self.check_parameters()
         self._check_memory(extent(X, known, grouped, spec, self.metric), None)
         settings = spec, self.metric, self.standardize
@@ -113,14 +137,21 @@ class Estimator(ClusterMixin, BaseEstimator):
         self.n_features_in_ = rows.n_features
         names = feature_names(rows, getattr(self, "feature_names_in_", None))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.posterior_, fitted = self._sample_fit(rows, known, grouped, names, seed)
-        self.labels_ = labels_from(self._estimate(self.posterior_), known)
+        self.posterior_, fitted = self._sample_fit(rows, known, grouped, names, seed, conditions)
+        self.labels_ = labels_from(self._estimate(self.posterior_, known, conditions), known)
         self.fitted_ = fitted.with_labels(self.labels_)
         for doubt in self._list_doubts():
             warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self
 
-    def predict(self, X: Any, groups: ArrayLike | None = None, known: ArrayLike | None = None) -> Integers:
+    def predict(
+        self,
+        X: Any,
+        groups: ArrayLike | None = None,
+        known: ArrayLike | None = None,
+        *,
+        decisions: Decisions = None,
+    ) -> Integers:
         """Partition new rows jointly, with what was learned in `fit`; row order does not matter.
 
         Parameters
@@ -128,13 +159,16 @@ class Estimator(ClusterMixin, BaseEstimator):
         X, groups : as in `fit`
         known : array of integers, optional
             Rows with a number keep it, and others may join them or open new clusters; -1 where unknown.
+        decisions : path or list of Decision, optional
+            What people know of some rows, by the ids of their spec (or their places, counted from 0): every draw and
+            the answer keep it.
 
         Returns
         -------
         array of integers
             The cluster of each row.
         """
-        return self.predict_with_posterior(X, groups, known)[0]
+        return self.predict_with_posterior(X, groups, known, decisions=decisions)[0]
 
     def predict_posterior(
         self,
@@ -142,10 +176,13 @@ class Estimator(ClusterMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         known: ArrayLike | None = None,
         *,
+        decisions: Decisions = None,
         random_state: int | None = None,
     ) -> Posterior:
         """The posterior over exactly the rows of X; see `predict`. A `random_state` stands in for that of `fit`."""
-        return self.predict_with_posterior(X, groups, known, random_state=random_state)[1]
+        return self.predict_with_posterior(X, groups, known, decisions=decisions, random_state=random_state)[
+            1
+        ]
 
     def predict_with_posterior(
         self,
@@ -153,6 +190,7 @@ class Estimator(ClusterMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         known: ArrayLike | None = None,
         *,
+        decisions: Decisions = None,
         random_state: int | None = None,
     ) -> tuple[Integers, Posterior]:
         """Both at the cost of one: what `predict` and what `predict_posterior` give."""
@@ -160,25 +198,47 @@ class Estimator(ClusterMixin, BaseEstimator):
         X = check_rows(self, X, reset=False)
         grouped = check_groups(groups, X, self.fitted_spec_)
         given = check_known(known, len(X), "known")
+        conditions, given = self._settle(X, self.fitted_spec_, decisions, given, grouped)
         check_within_groups(given, grouped)
         order = row_order(X, grouped, given, self.fitted_spec_)
         ordered = None if grouped is None else grouped[order]
-        labels, posterior = self._predict_ordered(take_rows(X, order), ordered, given[order], random_state)
+        conditions = None if conditions is None else conditions.take(order)
+        labels, posterior = self._predict_ordered(
+            take_rows(X, order), ordered, given[order], random_state, conditions
+        )
         back = np.argsort(order)
         return labels[back], posterior.restricted(back)
 
+    def _settle(
+        self, X: Any, spec: Spec | None, decisions: Decisions, known: Integers, groups: Groups
+    ) -> tuple[Conditions | None, Integers]:
+        """What every draw must keep, and known clusters with all that decisions put into them."""
+        if self.takes_decisions:
+            return settle_conditions(X, spec, decisions, known, groups)
+        if decisions is not None or (spec is not None and (spec.at_most_one or spec.link_only)):
+            raise InputError(f"{type(self).__name__} takes neither decisions nor sources; use EntityResolver")
+        return None, known
+
     def _predict_ordered(
-        self, X: Any, groups: Groups, given: Integers, random_state: int | None
+        self,
+        X: Any,
+        groups: Groups,
+        given: Integers,
+        random_state: int | None,
+        conditions: Conditions | None,
     ) -> tuple[Integers, Posterior]:
         """Labels and posterior of new rows, in an order that does not depend on the order they came in."""
         kept = self.labels_[: len(self.fitted_.rows)]
-        posterior = self._sample_new(X, groups, given, random_state)
-        new = posterior.restricted(len(kept) + np.arange(len(X)))
+        conditions = None if conditions is None else conditions.after(len(kept))
+        posterior = self._sample_new(X, groups, given, random_state, conditions)
+        everyone = len(kept) + np.arange(len(X))
+        new = posterior.restricted(everyone)
         if self.share_clusters:
             known = np.concatenate([kept, given])
-            return labels_from(self._estimate(posterior), known)[len(kept) :], new
+            return labels_from(self._estimate(posterior, known, conditions), known)[len(kept) :], new
         first = int(self.labels_.max(initial=UNKNOWN)) + 1
-        return labels_from(self._estimate(new), given, first), new
+        own = None if conditions is None else conditions.take(everyone)
+        return labels_from(self._estimate(new, given, own), given, first), new
 
     def sample_new(self, X: Any, groups: ArrayLike | None = None) -> Posterior:
         """The posterior of the rows of `fit`, their clusters as known, followed by new rows.
@@ -190,7 +250,12 @@ class Estimator(ClusterMixin, BaseEstimator):
         return self._sample_new(X, check_groups(groups, X, self.fitted_spec_), check_known(None, len(X)))
 
     def _sample_new(
-        self, X: Any, groups: Groups, given: Integers, random_state: int | None = None
+        self,
+        X: Any,
+        groups: Groups,
+        given: Integers,
+        random_state: int | None = None,
+        conditions: Conditions | None = None,
     ) -> Posterior:
         fitted = self.fitted_
         known = np.concatenate([self.labels_[: len(fitted.rows)], given])
@@ -198,7 +263,7 @@ class Estimator(ClusterMixin, BaseEstimator):
         kind: Any = type(fitted.rows)
         self._check_memory(Extent(kind, fitted.rows.n_features, known, together), len(fitted.rows))
         seed = fitted.seed + 1 if random_state is None else random_state
-        return self._sample_more(X, together, known, seed)
+        return self._sample_more(X, together, known, seed, conditions)
 
     def explain(
         self,
@@ -252,9 +317,12 @@ class Estimator(ClusterMixin, BaseEstimator):
     def _bar(self, what: str) -> AbstractContextManager[Progress | None]:
         return WorkBar(what) if self.verbose else nullcontext()
 
-    def _estimate(self, posterior: Posterior) -> Integers:
-        """The partition that serves best by what is wanted of the answer."""
-        return np.asarray(posterior.point_estimate(self.answer, random_state=0), dtype=np.int64)
+    def _estimate(
+        self, posterior: Posterior, known: Integers, conditions: Conditions | None = None
+    ) -> Integers:
+        """The partition that serves best by what is wanted of the answer, and keeps the conditions."""
+        labels = np.asarray(posterior.point_estimate(self.answer, random_state=0), dtype=np.int64)
+        return labels if conditions is None else keep_conditions(labels, conditions, known, posterior)
 
     def score(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> float:
         """Pairwise F of the predicted clusters of X against the true ones, so that models can be chosen by it.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from scdp.blocking import Blocking, connected_components
 from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.keys import scattered
 from scdp.compare import Comparison
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
@@ -79,32 +80,41 @@ class LinkedPairs:
         return LinkedPairs(self.left[mask], self.right[mask], self.features[mask], self.log_odds[mask])
 
 
-def settle(blocked: Blocked, comparer: Comparer, sample: tuple[Integers, Integers]) -> Settled:
+def settle(
+    blocked: Blocked,
+    comparer: Comparer,
+    sample: tuple[Integers, Integers],
+    conditions: Conditions | None = None,
+) -> Settled:
     """Set the ensemble to a table by random pairs of it, and by the candidates of a sample of its records."""
     n = len(blocked.records)
     share = sampled_share(n)
-    one, other = draw_strangers(n)
-    strangers = comparer.compare(one, other)
-    features = comparer.compare(*sample)
-    n_pairs = n * (n - 1) / 2.0
+    strangers = comparer.compare(*only_meeting(conditions, *draw_strangers(n)))
+    features = comparer.compare(*only_meeting(conditions, *sample))
+    n_pairs = n * (n - 1) / 2.0 if conditions is None else conditions.count_pairs()
     ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
     if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
         return Settled(ensemble, None)
     return Settled(ensemble, Prefilter.of(ensemble.table, features))
 
 
-def compare_candidates(blocked: Blocked, workers: int = -1, progress: Progress | None = None) -> Candidates:
-    """The candidate pairs of records with their features, in this process."""
+def compare_candidates(
+    blocked: Blocked,
+    workers: int = -1,
+    progress: Progress | None = None,
+    conditions: Conditions | None = None,
+) -> Candidates:
+    """The candidate pairs of records with their features, in this process; only those that conditions let meet."""
     n = len(blocked.records)
     threads = worker_count(None) if workers < 1 else workers
     search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
     comparer = Comparer.of(blocked.records, blocked.fields)
     rows = np.argsort(search.homes, kind="stable").astype(np.int32)
-    settled = settle(blocked, comparer, sample_candidates(search, rows, n))
+    settled = settle(blocked, comparer, sample_candidates(search, rows, n), conditions)
     run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer)
 
     def compare(some: NDArray[np.int32]) -> LinkedPairs:
-        left, right = search.pairs(some)
+        left, right = only_meeting(conditions, *search.pairs(some))
         return link_pairs(settled.ensemble, comparer, run, left, right)
 
     parts = search.parts(rows)
@@ -116,6 +126,16 @@ def compare_candidates(blocked: Blocked, workers: int = -1, progress: Progress |
     empty = link_pairs(settled.ensemble, comparer, run, np.zeros(0, np.int32), np.zeros(0, np.int32))
     kept = break_up(LinkedPairs.join([*found, empty]), n)
     return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble)
+
+
+def only_meeting(
+    conditions: Conditions | None, left: NDArray[Any], right: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The pairs that conditions let meet."""
+    if conditions is None or conditions.uncompared is None:
+        return left, right
+    meets = conditions.may_meet(left, right)
+    return left[meets], right[meets]
 
 
 def sample_candidates(search: object, rows: NDArray[np.int32], n: int) -> tuple[Integers, Integers]:

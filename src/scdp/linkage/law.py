@@ -68,14 +68,14 @@ class Pairs:
         kept = (left >= 0) & (right >= 0)
         return Pairs(len(items), left[kept], right[kept], self.features[kept])
 
+    def select(self, mask: NDArray[np.bool_]) -> Pairs:
+        """The marked pairs; items keep their numbers."""
+        return Pairs(self.n_items, self.left[mask], self.right[mask], self.features[mask])
+
     def within(self, mask: NDArray[np.bool_]) -> Pairs:
         """The pairs of which both items are marked; items keep their numbers."""
         kept = mask[self.left] & mask[self.right]
-        return (
-            self
-            if kept.all()
-            else Pairs(self.n_items, self.left[kept], self.right[kept], self.features[kept])
-        )
+        return self if kept.all() else self.select(kept)
 
     def with_column(self, column: NDArray[Any]) -> Pairs:
         """The same pairs with one more feature."""

@@ -22,6 +22,7 @@ from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, co
 from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.candidates import Blocked
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import MOST_PAIRS, Columns, Comparer
 from scdp.linkage.fit import (
@@ -101,6 +102,7 @@ class ResolverFit:
         seed: int,
         n_jobs: int = 1,
         progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Self:
         """Learn from the rows whose cluster is known; a cluster is one within a group."""
         labelled = np.flatnonzero(known >= 0)
@@ -113,7 +115,9 @@ class ResolverFit:
         source: Source
         if isinstance(rows, Compared):
             columns = Columns.of(rows.spec.fields)
-            source = RecordSource.of(rows.records, rows.spec, labelled, None if groups is None else group)
+            source = RecordSource.of(
+                rows.records, rows.spec, labelled, None if groups is None else group, conditions
+            )
             sign, layout = columns.sign, columns.layout
             if groups is None:
                 ladder = learn_ladder(rows.records.take(labelled), rows.spec, cluster, seed)
@@ -193,6 +197,7 @@ class ResolverFit:
         shared: bool,
         engine: Engine,
         progress: Progress | None = None,
+        conditions: Conditions | None = None,
     ) -> Posterior:
         """Draws of all rows, `shape` being (chains, draws); only the given items may be together with others.
 
@@ -203,7 +208,8 @@ class ResolverFit:
         numbers[known >= 0] = codes(known[known >= 0])
         total = n_chains * n_draws
         if len(items):
-            drawn = self._sample(rows, groups, items, numbers[items], total, seed, engine, progress)
+            own = None if conditions is None else conditions.take(items)
+            drawn = self._sample(rows, groups, items, numbers[items], total, seed, engine, progress, own)
         else:
             drawn = np.zeros((total, 0), dtype=np.int32)
         whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
@@ -221,10 +227,11 @@ class ResolverFit:
         seed: int,
         engine: Engine,
         progress: Progress | None,
+        conditions: Conditions | None,
     ) -> Draws:
         own = None if groups is None else groups[items]
         if isinstance(rows, Compared):
-            return self._sample_records(rows, own, items, known, n_draws, seed, engine, progress)
+            return self._sample_records(rows, own, items, known, n_draws, seed, engine, progress, conditions)
         if isinstance(rows, Precomputed):
             every = pairs_of(rows.distances)
             pairs = every if len(items) == every.n_items else every.take(items)
@@ -232,7 +239,7 @@ class ResolverFit:
             assert isinstance(rows, Points)
             assert self.view is not None
             pairs = self.view.pairs(rows.values[items], None if own is None else codes(own))
-        return engine.sample(self.ensemble, pairs, known, n_draws, seed, progress)
+        return engine.sample(self.ensemble, pairs, known, n_draws, seed, progress, conditions)
 
     def _sample_records(
         self,
@@ -244,22 +251,30 @@ class ResolverFit:
         seed: int,
         engine: Engine,
         progress: Progress | None,
+        conditions: Conditions | None,
     ) -> Draws:
         records = rows.records if len(items) == len(rows) else rows.records.take(items)
-        copies = Copies.find(records, rows.spec, groups, known)
+        # Of records of which something is known, each is compared.
+        taken = known if conditions is None else np.where(conditions.concerned(), 0, known)
+        copies = Copies.find(records, rows.spec, groups, taken)
         if copies.any():
             some = copies.kept
             few = None if groups is None else groups[some]
-            drawn = self._sample_records(rows, few, items[some], known[some], n_draws, seed, engine, progress)
+            own = None if conditions is None else conditions.take(some)
+            drawn = self._sample_records(
+                rows, few, items[some], known[some], n_draws, seed, engine, progress, own
+            )
             return copies.spread(drawn)
         n = len(records)
         if n_pairs(n, groups) > MOST_PAIRS and groups is None:
             blocking = self.ladder.choose(records, rows.spec).blocking
             blocked = Blocked(records, rows.spec.fields, blocking, self.ensemble)
-            return engine.sample_blocked(blocked, known, n_draws, seed, progress)
+            return engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
+        if conditions is not None and conditions.uncompared is not None:
+            pairs = pairs.select(conditions.may_meet(pairs.left, pairs.right))
         ensemble = self.ensemble.set_to(pairs.features, pairs.features, len(pairs), n)
-        return engine.sample(ensemble, pairs, known, n_draws, seed, progress)
+        return engine.sample(ensemble, pairs, known, n_draws, seed, progress, conditions)
 
     def compare_two(self, rows: Compared, i: int, j: int) -> Pair:
         """Two records side by side, with what each comparison says in log-odds in their table."""

@@ -188,7 +188,7 @@ class OnThisMachine(ABC):
         progress: Progress | None = None,
         conditions: Conditions | None = None,
     ) -> Draws:
-        found = compare_candidates(blocked, progress=take_half(progress, 0))
+        found = compare_candidates(blocked, progress=take_half(progress, 0), conditions=conditions)
         return self.sample(
             found.ensemble, found.pairs, known, n_draws, seed, take_half(progress, 1), conditions
         )

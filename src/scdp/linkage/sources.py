@@ -16,6 +16,7 @@ from scdp._typing import Floats, Groups, Integers
 from scdp.compare.distances import Distances
 from scdp.compare.distances.storage import safe_unit
 from scdp.errors import InputError
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
 from scdp.table.records import Records
@@ -189,14 +190,25 @@ class RecordSource:
     comparer: Comparer
     labelled: Integers
     groups: Groups
+    conditions: Conditions | None = None
 
     @classmethod
-    def of(cls, records: Records, spec: Spec, labelled: Integers, groups: Groups) -> RecordSource:
-        return cls(Comparer.of(records, spec.fields), labelled, groups)
+    def of(
+        cls,
+        records: Records,
+        spec: Spec,
+        labelled: Integers,
+        groups: Groups,
+        conditions: Conditions | None = None,
+    ) -> RecordSource:
+        return cls(Comparer.of(records, spec.fields), labelled, groups, conditions)
 
     def pairs(self, items: Integers) -> Pairs:
         rows = self.labelled[items]
-        return self.comparer.compare_some(rows, None if self.groups is None else self.groups[rows])
+        pairs = self.comparer.compare_some(rows, None if self.groups is None else self.groups[rows])
+        if self.conditions is None or self.conditions.uncompared is None:
+            return pairs
+        return pairs.select(self.conditions.may_meet(rows[pairs.left], rows[pairs.right]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from scdp.compare import Comparison
 from scdp.errors import InputError
@@ -18,6 +19,9 @@ MOST_PROPOSED = 200
 class Spec:
     """`entity` is the column of known clusters, `id` that of record names, `group` that of documents.
 
+    `source` is the column that says where a record comes from; of the sources in `at_most_one` no two records are the
+    same thing, and with `link_only` no two records of any one source are compared.
+
     Without fields, `fit` proposes them from the columns. `golden` has rules of golden records by column.
     """
 
@@ -26,6 +30,9 @@ class Spec:
     id: str | None = None
     group: str | None = None
     golden: tuple[tuple[str, str], ...] = ()
+    source: str | None = None
+    at_most_one: tuple[str, ...] = ()
+    link_only: bool = False
 
     def __init__(
         self,
@@ -34,11 +41,18 @@ class Spec:
         id: str | None = None,
         group: str | None = None,
         golden: Iterable[tuple[str, str]] = (),
+        source: str | None = None,
+        at_most_one: Iterable[str] = (),
+        link_only: bool = False,
     ) -> None:
-        given = {"entity": entity, "fields": tuple(fields), "id": id, "group": group, "golden": tuple(golden)}
+        given: dict[str, Any] = {"entity": entity, "fields": tuple(fields), "id": id, "group": group}
+        given |= {"golden": tuple(golden), "source": source}
+        given |= {"at_most_one": tuple(at_most_one), "link_only": link_only}
         for name, value in given.items():
             object.__setattr__(self, name, value)
         self._check_fields()
+        if source is None and (self.at_most_one or link_only):
+            raise InputError("spec: at_most_one and link_only are about sources; name their column by source")
 
     def _check_fields(self) -> None:
         seen: set[str] = set()
@@ -68,7 +82,7 @@ class Spec:
         """
         if self.id is not None and self.id in records.columns:
             unique_ids(records, self.id)
-        fields = self.fields or propose(records, self.entity, self.id, self.group).fields
+        fields = self.fields or propose(records, self.entity, self.id, self.group, self.source).fields
         return replace(self, fields=tuple(comparison.fit(records) for comparison in fields))
 
     def to_toml(self) -> str:
@@ -85,11 +99,17 @@ class Spec:
         return read_spec(path)
 
 
-def propose(records: Records, entity: str | None, id: str | None = None, group: str | None = None) -> Spec:
+def propose(
+    records: Records,
+    entity: str | None,
+    id: str | None = None,
+    group: str | None = None,
+    source: str | None = None,
+) -> Spec:
     """A spec with comparisons chosen by what the columns hold: their types, missing and distinct values."""
-    for column in filter(None, (entity, id, group)):
+    for column in filter(None, (entity, id, group, source)):
         records[column]
-    used = {name for name in (entity, id, group) if name is not None}
+    used = {name for name in (entity, id, group, source) if name is not None}
     others = [name for name in records.names if name not in used]
     if len(others) > MOST_PROPOSED:
         raise InputError(
@@ -99,4 +119,4 @@ def propose(records: Records, entity: str | None, id: str | None = None, group: 
     fields = proposed_comparisons(records, others, entity, group is not None)
     if not fields:
         raise InputError(f"{records.source}: no column is left to compare; name the fields in the spec")
-    return Spec(entity, fields, id, group)
+    return Spec(entity, fields, id, group, source=source)

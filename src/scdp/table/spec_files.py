@@ -17,7 +17,8 @@ from scdp.table.propose import propose_columns
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
-SPEC_KEYS = ("entity", "id", "group", "field", "golden")
+COLUMN_KEYS = ("entity", "id", "group", "source")
+SPEC_KEYS = (*COLUMN_KEYS, "at_most_one", "link_only", "field", "golden")
 LARGEST_FILE = 1 << 20
 MOST_FIELDS = 500
 # The reader of TOML takes time in the square of the parts of a dotted key.
@@ -41,7 +42,8 @@ def read_spec_text(text: str, source: str) -> Spec:
 
 def write_spec(spec: Spec) -> str:
     """The TOML text of a spec."""
-    tops = {"entity": spec.entity, "id": spec.id, "group": spec.group}
+    tops: dict[str, Any] = {name: getattr(spec, name) for name in COLUMN_KEYS}
+    tops |= {"at_most_one": list(spec.at_most_one) or None, "link_only": spec.link_only or None}
     blocks = ["".join(f"{key} = {_toml(value)}\n" for key, value in tops.items() if value is not None)]
     for comparison in spec.fields:
         settings = _field_settings(comparison).items()
@@ -73,9 +75,10 @@ class _SpecFile:
 
     def read(self) -> Spec:
         self._check_keys(self.content, SPEC_KEYS, None)
-        for key in SPEC_KEYS[:3]:
+        for key in COLUMN_KEYS:
             if key in self.content and not (isinstance(self.content[key], str) and self.content[key]):
                 raise self._error(f"{key} must be the name of a column", key, None)
+        self._check_sources()
         fields = [self._field(table, index) for index, table in enumerate(self._tables())]
         self._check_names(fields)
         golden = self.content.get("golden", {})
@@ -83,13 +86,18 @@ class _SpecFile:
             raise self._error(
                 'golden must be a table of rules, such as  city = "most frequent"', "golden", None
             )
-        return Spec(
-            self.content.get("entity"),
-            fields,
-            self.content.get("id"),
-            self.content.get("group"),
-            golden.items(),
-        )
+        given = {key: self.content[key] for key in SPEC_KEYS[:-2] if key in self.content}
+        return Spec(fields=fields, golden=golden.items(), **given)
+
+    def _check_sources(self) -> None:
+        once = self.content.get("at_most_one", [])
+        if not isinstance(once, list) or not all(isinstance(name, str) for name in once):
+            raise self._error('at_most_one must be a list of sources, such as ["B"]', "at_most_one", None)
+        if not isinstance(self.content.get("link_only", False), bool):
+            raise self._error("link_only must be true or false", "link_only", None)
+        for key in ("at_most_one", "link_only"):
+            if key in self.content and "source" not in self.content:
+                raise self._error(f"{key} is about sources; name their column by source", key, None)
 
     def _tables(self) -> list[dict[str, Any]]:
         tables = self.content.get("field", [])
@@ -184,6 +192,8 @@ def _field_settings(comparison: Comparison) -> dict[str, Any]:
 
 
 def _toml(value: str | float | list[str]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if not isinstance(value, str):
@@ -257,7 +267,7 @@ def _heading(spec: Spec, records: Records) -> Iterator[str]:
     yield f"# How {len(records)} records are compared: entity is the column of known clusters, id that of names."
     yield "# Change, add or remove fields, then fit again with  --spec  and the name of this file."
     used = {name for comparison in spec.fields for name in comparison.columns}
-    columns = [name for name in records.names if name not in {spec.entity, spec.id, spec.group}]
+    columns = [name for name in records.names if name not in {spec.entity, spec.id, spec.group, spec.source}]
     entity = spec.entity if spec.entity in records.names else None
     for row in propose_columns(records, columns, entity).rows if not used.issuperset(columns) else ():
         if row.column in used:

@@ -28,6 +28,7 @@ from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
 from scdp.linkage.shards import ENTRIES_AT_ONCE, Draws, InThreads, Progress, Shard, all_apart, ties_of
 
+MEETING = "left long, right long"
 SAMPLED = "row long, draws array<int>"
 
 
@@ -113,6 +114,9 @@ def cluster_on_spark(
     check_fields(job.fields)
     with worker_errors():
         candidates = candidate_pairs(records, blocking).frame
+        shared = None if given is None else records.frame.sparkSession.sparkContext.broadcast(given)
+        if given is not None and given.conditions is not None and given.conditions.uncompared is not None:
+            candidates = mapped(candidates, partial(_only_meeting, shared), MEETING)
         compared = saved(compare_pairs(records, candidates, job))
         pairs, labels = break_up(records.frame, compared)
         if given is None:
@@ -120,9 +124,15 @@ def cluster_on_spark(
         session = pairs.sparkSession
         n_features = job.ensemble.n_features + 1
         pairs = pairs.unionByName(_tie_frame(session, given, n_features))
-        shared = session.sparkContext.broadcast(given)
         labels = components(records.frame, pairs)
         return saved(sample_components(labels, pairs, job.ensemble, n_draws, seed, shared))
+
+
+def _only_meeting(given: Any, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        left, right = integers(batch, "left"), integers(batch, "right")
+        meets = given.value.conditions.may_meet(left, right)
+        yield batch_of(left=left[meets], right=right[meets])
 
 
 def _tie_frame(session: Any, given: Given, n_features: int) -> Any:
@@ -186,7 +196,7 @@ class SparkEngine:
         comparer = Comparer.of(blocked.records, blocked.fields)
         search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
         rows = np.argsort(search.homes, kind="stable").astype(np.int32)
-        settled = settle(blocked, comparer, sample_candidates(search, rows, len(known)))
+        settled = settle(blocked, comparer, sample_candidates(search, rows, len(known)), conditions)
         job = Job(blocked.fields, comparer.count(), settled.ensemble, settled.prefilter)
         anything = conditions is not None or bool((known >= 0).any())
         given = Given(known, conditions) if anything else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -13,6 +13,8 @@ from scdp._typing import Booleans, Integers
 from scdp.errors import InputError
 from scdp.linkage.law import Pairs
 from scdp.table.decisions import Constraints
+from scdp.table.records import Records
+from scdp.table.spec import Spec
 
 
 class Limits(NamedTuple):
@@ -28,12 +30,14 @@ class Limits(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Conditions:
     """Of records: those with the same `group` are together, the pairs `left`, `right` are apart, and so are records
-    with the same `source`; -1 says nothing of either kind."""
+    with the same `source`; -1 says nothing of either kind. Records with the same number in `uncompared` are never
+    compared, which also keeps them apart as far as no third record brings them together."""
 
     group: Integers
     left: Integers
     right: Integers
     source: Integers
+    uncompared: Integers | None = None
 
     @classmethod
     def none(cls, n_records: int) -> Self:
@@ -46,7 +50,8 @@ class Conditions:
 
     def any(self) -> bool:
         """Whether anything is said."""
-        return bool((self.group >= 0).any() or len(self.left) or (self.source >= 0).any())
+        said = (self.group, self.source, np.empty(0) if self.uncompared is None else self.uncompared)
+        return bool(len(self.left) or any((one >= 0).any() for one in said))
 
     def arrays(self) -> tuple[Integers, ...]:
         """All that draws hang on."""
@@ -74,7 +79,56 @@ class Conditions:
         named = group >= 0
         group = group.copy()
         group[named] = np.unique(group[named], return_inverse=True)[1]
-        return Conditions(group, left[kept], right[kept], self.source[items])
+        uncompared = None if self.uncompared is None else self.uncompared[items]
+        return Conditions(group, left[kept], right[kept], self.source[items], uncompared)
+
+    def after(self, n_records: int) -> Conditions:
+        """The same conditions with so many unconditioned records put before."""
+        nobody = np.full(n_records, -1, dtype=np.int64)
+        return Conditions(
+            np.concatenate([nobody, self.group]),
+            self.left + n_records,
+            self.right + n_records,
+            np.concatenate([nobody, self.source]),
+            None if self.uncompared is None else np.concatenate([nobody, self.uncompared]),
+        )
+
+    def may_meet(self, left: Integers, right: Integers) -> Booleans:
+        """Which pairs are compared."""
+        if self.uncompared is None:
+            return np.ones(len(left), dtype=bool)
+        own = self.uncompared[left]
+        meets: Booleans = (own < 0) | (own != self.uncompared[right])
+        return meets
+
+    def count_pairs(self) -> float:
+        """How many pairs there are to compare."""
+        n, sizes = float(len(self)), np.zeros(0)
+        if self.uncompared is not None:
+            sizes = np.bincount(self.uncompared[self.uncompared >= 0]).astype(np.float64)
+        return n * (n - 1) / 2.0 - float((sizes * (sizes - 1) / 2.0).sum())
+
+    def concerned(self) -> Booleans:
+        """Which records are under a condition."""
+        found: Booleans = (self.group >= 0) | (self.source >= 0)
+        found[self.left] = found[self.right] = True
+        return found
+
+    def teach(self, known: Integers) -> Integers:
+        """Known clusters with those that decisions teach: groups, and records that only differ from others.
+
+        Two records of different groups count as different to those who learn from it.
+        """
+        taught = known.copy()
+        following = int(known.max(initial=-1)) + 1
+        members = (self.group >= 0) & (known < 0)
+        taught[members] = following + self.group[members]
+        following = int(taught.max(initial=-1)) + 1
+        alone = np.zeros(len(known), dtype=bool)
+        alone[self.left] = alone[self.right] = True
+        alone &= taught < 0
+        taught[alone] = following + np.arange(int(alone.sum()))
+        return taught
 
     def ties(self) -> tuple[Integers, Integers]:
         """Edges from the first record of each group to the others."""
@@ -144,12 +198,23 @@ class Conditions:
 
 
 def conditions_of(
-    constraints: Constraints | None, source: Integers | None, n_records: int
+    constraints: Constraints | None, records: Records | None, spec: Spec | None, n_records: int
 ) -> Conditions | None:
-    """Conditions of decisions and of sources that have each thing at most once; None where nothing is said."""
+    """Conditions of decisions, and of the sources that a spec tells of; None where nothing is said."""
     found = Conditions.none(n_records)
     if constraints is not None:
         found = replace(found, group=constraints.group, left=constraints.left, right=constraints.right)
-    if source is not None:
-        found = replace(found, source=source)
+    if records is not None and spec is not None and spec.source is not None:
+        once, code = number_sources(records[spec.source].tolist(), spec.at_most_one)
+        found = replace(found, source=once, uncompared=code if spec.link_only else once)
     return found if found.any() else None
+
+
+def number_sources(names: Sequence[str | None], at_most_one: Sequence[str]) -> tuple[Integers, Integers]:
+    """The number of each record's source (-1 = unknown): of those with each thing at most once, and of all."""
+    number: dict[str, int] = {}
+    code = np.array(
+        [-1 if one is None else number.setdefault(one, len(number)) for one in names], dtype=np.int64
+    )
+    limited = [number[name] for name in at_most_one if name in number]
+    return np.where(np.isin(code, limited), code, -1), code
