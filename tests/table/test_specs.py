@@ -95,7 +95,7 @@ scale = 3
     [
         ('entity = "person"', "entity = person", r"spec.toml, line 2: not valid TOML"),
         ('entity = "person"', "entity = 3", r"spec.toml, line 2: entity must be the name of a column"),
-        ('id = "row"', 'idd = "row"', r"line 3: unknown key 'idd'; known are entity, id, group, field"),
+        ('id = "row"', 'idd = "row"', r"line 3: unknown key 'idd'; known are entity, id, group, source"),
         ('kind = "edit"', 'kind = "edti"', r"line 6: there is no comparison 'edti'; did you mean 'edit'\?"),
         ('kind = "edit"', "kind = 1", r"spec.toml, line 6: kind must be a text in quotes, not 1"),
         ('kind = "edit"\n', "", r"spec.toml, line 5: this field has no kind"),

@@ -36,9 +36,11 @@ def list_decisions(decisions: Decisions) -> list[Decision]:
 
 
 def row_ids(X: Any, spec: Spec | None) -> NDArray[Any]:
-    """How decisions name rows: by the ids of records; without any by their places, counted from 0."""
+    """How decisions name rows: records by their ids, or by their row numbers; others by their places from 0."""
     if isinstance(X, Records) and spec is not None and spec.id is not None and spec.id in X.names:
         return unique_ids(X, spec.id)
+    if isinstance(X, Records):
+        return np.array(list(map(str, X.numbers.tolist())), dtype=object)
     return np.array(list(map(str, range(len(X)))), dtype=object)
 
 
