@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scdp.io.atomic import Staged
     from scdp.io.targets import Given
     from scdp.linkage.shards import Engine
+    from scdp.table.decisions import Decision
     from scdp.table.records import Records
     from scdp.table.text_files import Reading
 
@@ -79,6 +80,9 @@ class Outputs(NamedTuple):
 @click.option("--entity", metavar="COLUMN", help="Without MODEL: known clusters, where they are filled in.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Without MODEL: ids.")
 @click.option("--known", type=_PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
+@click.option(
+    "--decisions", type=_PATH, metavar="FILE", help="What people know of some records, kept in all draws."
+)
 @click.option("--known-records", type=_PATH, metavar="FILE", help="Rows of known ids, if not in RECORDS.")
 @click.option("--report", type=_PATH, metavar="FILE", help="Write a page to look at, such as report.html.")
 @click.option(
@@ -126,6 +130,7 @@ def cluster(
     entity: str | None,
     id_column: str | None,
     known: Path | None,
+    decisions: Path | None,
     known_records: Path | None,
     report: Path | None,
     draws: Path | None,
@@ -158,6 +163,7 @@ def cluster(
     Tables hold ids and names as they are, so that scdp reads back what it wrote. Only in the file of
     --spreadsheet (CSV or TSV) do cells that a spreadsheet would run as a formula get a ' in front.
     """
+    from scdp.estimators.decided import list_decisions
     from scdp.estimators.model_folder import FILES
     from scdp.io.targets import Given, check_files, check_table_target, list_given
     from scdp.table.readers import read_records
@@ -180,6 +186,7 @@ def cluster(
             "MODEL": model,
         }
     )
+    inputs += list_given({"--decisions": decisions})
     if model is not None:
         inputs += [Given("MODEL", model / name) for name in FILES]
     written = [*outputs.given(), *list_given({"--checkpoint": checkpoint})]
@@ -187,9 +194,10 @@ def cluster(
     check_files(inputs, written, force, updated=("--known", "--out"))
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
+    said = list_decisions(decisions)
     if model is None:
         table = read_records(records, reading)
-        fitted, given = learn_here(table, spec_file, entity, id_column, seed or 0, quiet)
+        fitted, given = learn_here(table, spec_file, entity, id_column, seed or 0, quiet, said)
     else:
         fitted, given = open_model(model, quiet), None
         table = read_records(records, reading)
@@ -209,25 +217,33 @@ def cluster(
             fitted.keep_checkpoints(kept, seconds)
         else:
             fitted.set_params(engine=where)
-        result = _cluster(fitted, table, given, seed, quiet)
+        result = _cluster(fitted, table, given, seed, quiet, said)
         _write(result, fitted, outputs, force)
     if not quiet:
         tell(_summary(result, outputs))
 
 
 def learn_here(
-    table: Records, spec_file: Path | None, entity: str | None, id_column: str | None, seed: int, quiet: bool
+    table: Records,
+    spec_file: Path | None,
+    entity: str | None,
+    id_column: str | None,
+    seed: int,
+    quiet: bool,
+    said: list[Decision],
 ) -> tuple[Estimator, dict[str, str] | None]:
     """A resolver that learned from the table itself, and the clusters that are filled in there, by id."""
     from scdp.estimators.clustering import ids_of
+    from scdp.estimators.decided import rows_named
 
     spec = spec_of(table, spec_file, entity, id_column, None)
     rows, known = labelled_rows(table, spec, None, seed)
     lack = lack_of_labels(table, spec.entity, known)
-    if lack is not None:
+    if lack is not None and not said:
         say(f"{lack}; {NO_LABELS}", quiet)
+    chosen, taught = rows_to_learn_from(rows, known, seed, rows_named(rows, spec, said))
     model = estimator(spec, None, None, None, seed, quiet)
-    for message in told(lambda: model.fit(*rows_to_learn_from(rows, known, seed))):
+    for message in told(lambda: model.fit(chosen, taught, decisions=said or None)):
         say(f"note: {message}", quiet)
     filled = [] if spec.entity is None else table[spec.entity].tolist()
     given = {
@@ -255,7 +271,7 @@ def require_columns(records: Records, model: Estimator) -> None:
     spec = model.spec
     assert spec is not None
     names = dict.fromkeys(name for field in spec.fields for name in field.columns)
-    records.require(*names, *(name for name in (spec.id, spec.group) if name is not None))
+    records.require(*names, *(name for name in (spec.id, spec.group, spec.source) if name is not None))
 
 
 def _engine(name: str, workers: int | None, folder: Path) -> Engine:
@@ -337,16 +353,25 @@ def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
 
 
 def _cluster(
-    model: Estimator, records: Records, known: dict[str, str] | None, seed: int | None, quiet: bool
+    model: Estimator,
+    records: Records,
+    known: dict[str, str] | None,
+    seed: int | None,
+    quiet: bool,
+    said: list[Decision],
 ) -> ClusterResult:
     from scdp.estimators.clustering import cluster_records
 
     require_columns(records, model)
+    if said:
+        say(f"keeping {len(said)} decisions", quiet)
     say(f"clustering {len(records)} records, {len(known or {})} of them known", quiet)
     results: list[ClusterResult] = []
     title = f"Clusters of {Path(records.source).name}"
     messages = told(
-        lambda: results.append(cluster_records(model, records, known, random_state=seed, title=title))
+        lambda: results.append(
+            cluster_records(model, records, known, decisions=said, random_state=seed, title=title)
+        )
     )
     (result,) = results
     problem = None if result.independent_draws else result.posterior.convergence_warning()

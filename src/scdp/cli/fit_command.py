@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scdp.estimators.base import Estimator
+    from scdp.table.decisions import Decision
     from scdp.table.records import Records
     from scdp.table.spec import Spec
     from scdp.table.text_files import Reading
@@ -60,6 +62,9 @@ Examples:
 @click.option("--sweeps", type=click.IntRange(min=2), metavar="N", help="Sweeps of each chain.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Learn from N clusters at random.")
+@click.option(
+    "--decisions", type=click.Path(path_type=Path), metavar="FILE", help="What people know of some records."
+)
 @reading_options
 @checkpoint_options("MODEL")
 @click.option(
@@ -81,6 +86,7 @@ def fit(
     sweeps: int | None,
     seed: int,
     sample: int | None,
+    decisions: Path | None,
     reading: Reading,
     checkpoint: Path | None,
     seconds: float,
@@ -95,13 +101,14 @@ def fit(
     Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
     of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
     """
+    from scdp.estimators.decided import list_decisions, rows_named
     from scdp.io.atomic import write_text
     from scdp.table.readers import read_records
     from scdp.table.spec_files import commented_toml
 
     if folder is None and proposal is None:
         raise InputError("nothing to write: give --out MODEL, or --write-spec FILE")
-    _check_files(records, spec_file, proposal, folder, checkpoint, force)
+    _check_files(records, spec_file, proposal, folder, checkpoint, force, decisions)
     table = read_records(records, reading)
     spec = spec_of(table, spec_file, entity, id_column, groups)
     if proposal is not None:
@@ -113,6 +120,7 @@ def fit(
     if folder is not None:
         from scdp.chains_model import SCDP
 
+        said = list_decisions(decisions)
         table, known = labelled_rows(table, spec, sample, seed)
         model = estimator(spec, model_name, chains, sweeps, seed, quiet)
         samples = isinstance(model, SCDP)
@@ -120,15 +128,15 @@ def fit(
         if samples and lack is not None:
             raise InputError(f"{lack}: {model.model} learns from at least two entities, one with two records")
         if not samples:
-            if lack is not None:
+            if lack is not None and not said:
                 say(f"{lack}; {NO_LABELS}", quiet)
-            table, known = rows_to_learn_from(table, known, seed)
+            table, known = rows_to_learn_from(table, known, seed, rows_named(table, spec, said))
         if resume and not samples:
             say(f"{model.model} keeps no checkpoint: it starts again, and ends the same by its seed", quiet)
         with checkpoint_folder(checkpoint, folder, resume, samples) as kept:
             if isinstance(model, SCDP):
                 model.keep_checkpoints(kept, seconds)
-            _fit(model, table, known, folder, force, quiet)
+            _fit(model, table, known, folder, force, quiet, said)
 
 
 def _check_files(
@@ -138,6 +146,7 @@ def _check_files(
     folder: Path | None,
     checkpoint: Path | None,
     force: bool,
+    decisions: Path | None = None,
 ) -> None:
     """All that is read and written, looked at before anything is."""
     from scdp.estimators.model_folder import FILES, check_model_target
@@ -150,7 +159,8 @@ def _check_files(
         check_folder_target(folder)
         check_model_target(folder, force)
         outputs += [Given("--out", folder / name) for name in FILES]
-    check_files(list_given({"RECORDS": records, "--spec": spec_file}), outputs, force)
+    inputs = {"RECORDS": records, "--spec": spec_file, "--decisions": decisions}
+    check_files(list_given(inputs), outputs, force)
     if proposal is not None:
         _refuse_edited(proposal)
 
@@ -166,13 +176,20 @@ def _refuse_edited(proposal: Path) -> None:
 
 
 def _fit(
-    model: Estimator, table: Records, known: NDArray[np.int64], folder: Path, force: bool, quiet: bool
+    model: Estimator,
+    table: Records,
+    known: NDArray[np.int64],
+    folder: Path,
+    force: bool,
+    quiet: bool,
+    decisions: list[Decision],
 ) -> None:
     from scdp.table.spec_files import commented_toml
 
     n_entities = len(set(known[known >= 0].tolist()))
-    say(f"learning from {int((known >= 0).sum())} records of {n_entities} entities", quiet)
-    for message in told(lambda: model.fit(table, known)):
+    more = f", and from {len(decisions)} decisions" if decisions else ""
+    say(f"learning from {int((known >= 0).sum())} records of {n_entities} entities{more}", quiet)
+    for message in told(lambda: model.fit(table, known, decisions=decisions or None)):
         say(f"note: {message}", quiet)
     fitted = model.fitted_spec_
     model.save(folder, force=force, spec_text=None if fitted is None else commented_toml(fitted, table))
@@ -198,9 +215,11 @@ def spec_of(
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)
         raise InputError(f"the column {twice!r} is given two roles; entity, id and groups must differ")
-    fields = base.fields if base else ()
-    if not fields:
-        return propose(records, entity, id_column, group)
+    if base is None or not base.fields:
+        source = base.source if base else None
+        found = propose(records, entity, id_column, group, source)
+        return replace(base, entity=entity, fields=found.fields, id=id_column, group=group) if base else found
+    fields = base.fields
     for field in fields:
         records.require(*field.columns)
         if entity in field.columns:
@@ -208,7 +227,7 @@ def spec_of(
                 f"the entity column {entity!r} is compared by {field.name!r}, which gives the answer away; "
                 "leave that field out of the spec"
             )
-    return Spec(entity, fields, id_column, group)
+    return replace(base, entity=entity, fields=fields, id=id_column, group=group)
 
 
 def labelled_rows(
@@ -250,16 +269,16 @@ def lack_of_labels(records: Records, entity: str | None, known: NDArray[np.int64
 
 
 def rows_to_learn_from(
-    records: Records, known: NDArray[np.int64], seed: int
+    records: Records, known: NDArray[np.int64], seed: int, decided: NDArray[np.bool_]
 ) -> tuple[Records, NDArray[np.int64]]:
-    """Labelled records, and at most so many others as it takes to see what the table is like."""
+    """Labelled and decided records, and at most so many others as it takes to see what the table is like."""
     import numpy as np
 
-    others = np.flatnonzero(known < 0)
+    others = np.flatnonzero((known < 0) & ~decided)
     if len(others) <= MOST_UNLABELLED:
         return records, known
     some = np.random.default_rng(seed).choice(others, MOST_UNLABELLED, replace=False)
-    rows = np.sort(np.concatenate([np.flatnonzero(known >= 0), some]))
+    rows = np.sort(np.concatenate([np.flatnonzero((known >= 0) | decided), some]))
     return records.take(rows), known[rows]
 
 

@@ -6,6 +6,7 @@ id of its records.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.base import Estimator
+from scdp.estimators.decided import Decisions, list_decisions
 from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import ClusterResult, UncertainPair
 from scdp.posterior import Posterior
+from scdp.table.decisions import Decision
 from scdp.table.records import Records, records_from, unique_ids
 
 LOW, HIGH = 0.05, 0.95
@@ -33,22 +36,26 @@ def cluster_records(
     records: Records | Any,
     known: Mapping[str, str] | None = None,
     *,
+    decisions: Decisions = None,
     random_state: int | None = None,
     title: str = "Clusters",
 ) -> ClusterResult:
     """Cluster records (or a table of them) by a model of records.
 
-    `known` maps the ids of some to the names of their clusters.
+    `known` maps the ids of some to the names of their clusters; `decisions` are kept in all draws and in the answer.
+    Decisions about ids that are not among the records say nothing of these, and a warning counts them.
     """
     records = records_from(records)
     spec = model.fitted_spec_
     id_column = None if spec is None else spec.id
     ids = ids_of(records, id_column)
     given, names = _number_clusters(ids, known or {})
+    said = list_decisions(decisions)
+    _warn_of_strangers(said, ids)
     # Sorted by id, so that nothing depends on the order of the rows.
     order = np.argsort(ids, kind="stable")
     labels, posterior = model.predict_with_posterior(
-        records.take(order), known=given[order], random_state=random_state
+        records.take(order), known=given[order], decisions=said or None, random_state=random_state
     )
     back = np.argsort(order)
     named = cluster_names(labels, ids[order], names)
@@ -72,6 +79,20 @@ def cluster_records(
         uncertain=uncertain_pairs(posterior, labels[back]),
         independent_draws=model.fitted_.independent_draws,
     )
+
+
+def _warn_of_strangers(said: list[Decision], ids: NDArray[Any]) -> None:
+    """Tell of decisions about records that are not there."""
+    there = set(ids.tolist())
+    lost = [identifier for one in said for identifier in one.ids if identifier not in there]
+    if lost:
+        n_lost = len(set(lost))
+        warnings.warn(
+            f"decisions name {n_lost} id(s) that are not among the records, such as {lost[0]!r}; "
+            "they count only for what follows about others",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def ids_of(records: Records, column: str | None) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Groups, Integers
+from scdp._typing import Booleans, Groups, Integers
 from scdp.errors import InputError
 from scdp.linkage.conditioning.conditions import Conditions, conditions_of
 from scdp.table.decisions import Constraints, Decision, read_decisions
@@ -42,6 +42,14 @@ def row_ids(X: Any, spec: Spec | None) -> NDArray[Any]:
     if isinstance(X, Records):
         return np.array(list(map(str, X.numbers.tolist())), dtype=object)
     return np.array(list(map(str, range(len(X)))), dtype=object)
+
+
+def rows_named(records: Records, spec: Spec, said: list[Decision]) -> Booleans:
+    """Which records some decision names."""
+    named = {identifier for one in said for identifier in one.ids}
+    if not named:
+        return np.zeros(len(records), dtype=bool)
+    return np.array([identifier in named for identifier in row_ids(records, spec).tolist()], dtype=bool)
 
 
 def settle_conditions(
