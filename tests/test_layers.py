@@ -21,6 +21,7 @@ LAYERS = [
     ["linkage", "estimators"],
     ["engines"],
     ["chains_model", "resolver"],
+    ["store"],
     ["results"],
     ["report", "review"],
     ["paper"],

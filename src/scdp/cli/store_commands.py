@@ -1,0 +1,130 @@
+"""`scdp update`, `scdp lookup` and `scdp resolve`: a store of entities that lives on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scdp.cli.cluster_command import open_model
+from scdp.cli.fit_command import say, told
+from scdp.cli.reading_options import reading_options
+from scdp.cli.terminal import tell
+from scdp.errors import InputError
+
+if TYPE_CHECKING:
+    from scdp.table.text_files import Reading
+
+EXAMPLES = """\b
+Examples:
+  scdp update store first.csv --model model
+  scdp update store more.csv --decisions decisions.jsonl
+  scdp lookup store '{"name": "Ada Lovelace"}'
+  scdp resolve store e-17
+"""
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("store", type=_PATH)
+@click.argument("new", type=_PATH, required=False)
+@click.option(
+    "--model", type=_PATH, metavar="DIR", help="Make the store if it is not there, with this model."
+)
+@click.option("--decisions", type=_PATH, metavar="FILE", help="What people know; kept for ever.")
+@click.option("--delete", type=_PATH, metavar="FILE", help="Ids of records to remove, one a line.")
+@reading_options
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def update(
+    store: Path,
+    new: Path | None,
+    model: Path | None,
+    decisions: Path | None,
+    delete: Path | None,
+    reading: Reading,
+    quiet: bool,
+) -> None:
+    """Put new records into a store of entities; known ids are corrections.
+
+    Records join entities, open new ones, or bring two together. Ids of entities never change their meaning: every
+    merge and split is kept as an event, and  scdp resolve  follows old ids.
+    """
+    from scdp.io.untrusted import read_bytes
+    from scdp.store.files import MANIFEST
+    from scdp.store.store import Store
+    from scdp.table.decisions import read_decisions
+    from scdp.table.readers import read_records
+
+    table = None if new is None else read_records(new, reading)
+    said = [] if decisions is None else read_decisions(decisions)
+    gone = [] if delete is None else read_bytes(delete).decode().split()
+    if not (store / MANIFEST).exists():
+        if model is None:
+            raise InputError(
+                f"{store}: there is no store; make one with --model and the folder of a fitted model"
+            )
+        kept = Store.create(store, open_model(model, quiet))
+    elif model is not None:
+        raise InputError(f"{store}: has its own model; leave --model out")
+    else:
+        kept = Store(store)
+    happened: list[dict[str, Any]] = []
+    for message in told(lambda: happened.extend(kept.update(table, delete=gone, decisions=said))):
+        say(f"note: {message}", quiet)
+    if not quiet:
+        counts = {
+            kind: sum(one["event"] == kind for one in happened)
+            for kind in dict.fromkeys(e["event"] for e in happened)
+        }
+        told_of = ", ".join(f"{count} x {kind}" for kind, count in counts.items()) or "nothing changed"
+        n_entities = len(set(kept.entities.values()))
+        tell(f"{store}: {len(kept.entities)} records of {n_entities} entities; {told_of}")
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("store", type=_PATH)
+@click.argument("cells", metavar="JSON")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
+def lookup(store: Path, cells: str, as_json: bool) -> None:
+    """Say which entity of a store a record is, with probabilities; nothing is changed."""
+    from scdp.io.untrusted import parse_json
+    from scdp.store.store import Store
+
+    try:
+        query = parse_json(cells)
+    except ValueError as error:
+        raise InputError(f'the record is not JSON ({error}); write \'{{"name": "..."}}\'') from error
+    if not isinstance(query, dict):
+        raise InputError('the record is not a JSON object; write \'{"name": "..."}\'')
+    found = Store(store).lookup(query)
+    words = [
+        {"entity": match.entity, "probability": round(match.probability, 4), "records": list(match.records)}
+        for match in found
+    ]
+    if as_json:
+        click.echo(json.dumps(words, ensure_ascii=False, indent=1))
+        return
+    for match in found:
+        name = match.entity or "none of these"
+        click.echo(f"{match.probability:.3f}  {name}  {' '.join(match.records[:8])}".rstrip())
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("store", type=_PATH)
+@click.argument("name", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
+def resolve(store: Path, name: str, as_json: bool) -> None:
+    """Say under which id an entity goes on, which records it has, and what happened to it."""
+    from scdp.store.store import Store
+
+    found = Store(store).resolve(name)
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+        return
+    click.echo(f"{found['id']} is {found['entity']}: {' '.join(found['records']) or 'no records'}")
+    for event in found["history"]:
+        come = f" from {event['from']}" if "from" in event else ""
+        what = f"{event['event']}  {event['entity']}{come}"
+        click.echo(f"{event['time']}  {what}: {' '.join(event['records'])} ({event['reason']})")

@@ -1,0 +1,1 @@
+"""Stores: records, the entities they belong to, and all that ever happened to these, in one folder that grows."""

@@ -1,0 +1,150 @@
+"""The files of a store: each generation adds files of its own, and counts once `store.json` names them.
+
+store.json            which files count, by generation, and the next number of an entity
+model/                the model, as `EntityResolver.save` writes it
+records-G.parquet     records that generation G added, changed or deleted: their cells, entity, and whether deleted
+events-G.jsonl        what happened to entities in generation G
+decisions-G.jsonl     decisions that came with generation G
+decisions.jsonl       decisions that people add in between; the next update reads them
+lock                  there while somebody writes
+
+`store.json` is replaced in one step after all files it names are on the disk, so a process that is killed leaves the
+store as it was; files that it does not name are removed by the next update.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scdp.errors import InputError
+from scdp.io.atomic import Staged, write_text
+from scdp.io.leftovers import remove
+from scdp.io.tables import stage_table
+from scdp.io.untrusted import parse_json, read_bytes
+from scdp.table.decisions import Decision, read_decisions
+from scdp.table.parquet import read_parquet
+from scdp.table.records import Column, Records
+
+MANIFEST, MODEL, DECISIONS = "store.json", "model", "decisions.jsonl"
+FORMAT, VERSION = "scdp-store", 1
+ENTITY, DELETED = "(entity)", "(deleted)"
+_OURS = re.compile(r"(records|events|decisions)-(\d+)\.(parquet|jsonl)")
+LARGEST_MANIFEST = 64 << 20
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Which files count, in the order of their generations."""
+
+    generation: int = 0
+    next_entity: int = 1
+    files: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def named(self, kind: str) -> list[str]:
+        """The files of one kind."""
+        return [name for name in self.files if name.startswith(f"{kind}-")]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """What `store.json` says; a folder without one, or with a foreign one, is refused."""
+    place = folder / MANIFEST
+    if not place.is_file():
+        raise InputError(
+            f"{folder}: is no store, for it has no {MANIFEST}; make one by  scdp update --model MODEL"
+        )
+    try:
+        words = parse_json(read_bytes(place, LARGEST_MANIFEST).decode())
+        if words["format"] != FORMAT or words["version"] != VERSION:
+            raise ValueError("another format")
+        files = tuple(words["files"])
+        if not all(_OURS.fullmatch(name) for name in files):
+            raise ValueError("foreign files")
+        return Manifest(int(words["generation"]), int(words["next_entity"]), files)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{place}: is damaged or of another version ({error}); bring back a copy") from error
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Replace `store.json` in one step: from now on, what it names counts."""
+    words = {
+        "format": FORMAT,
+        "version": VERSION,
+        "generation": manifest.generation,
+        "next_entity": manifest.next_entity,
+        "files": list(manifest.files),
+    }
+    write_text(folder / MANIFEST, json.dumps(words, indent=1) + "\n")
+
+
+def remove_uncounted(folder: Path, manifest: Manifest) -> None:
+    """Remove files that a killed process had not come to count."""
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) and path.name not in manifest.files:
+            remove(path)
+
+
+def read_stored(folder: Path, manifest: Manifest, id_column: str) -> Records:
+    """The records as they are now: of each id the last row, unless that says deleted."""
+    parts = [read_parquet(folder / name) for name in manifest.named("records")]
+    names = dict.fromkeys(name for part in parts for name in part.names)
+    if not parts:
+        return Records({})
+    columns = {name: np.concatenate([_cells(part, name) for part in parts]) for name in names}
+    last = {identifier: row for row, identifier in enumerate(columns[id_column].tolist())}
+    rows = np.array(sorted(row for row in last.values() if columns[DELETED][row] != "yes"), dtype=np.int64)
+    return Records({name: cells[rows] for name, cells in columns.items()}, str(folder))
+
+
+def _cells(part: Records, name: str) -> Column:
+    return part[name] if name in part.names else np.full(len(part), None, dtype=object)
+
+
+def read_events(folder: Path, manifest: Manifest) -> list[dict[str, Any]]:
+    """All that happened, in order."""
+    lines = [
+        line
+        for name in manifest.named("events")
+        for line in read_bytes(folder / name).decode().split("\n")
+        if line
+    ]
+    return [parse_json(line) for line in lines]
+
+
+def read_all_decisions(folder: Path, manifest: Manifest) -> list[Decision]:
+    """All that people decided: with updates, and in between."""
+    found = [one for name in manifest.named("decisions") for one in read_decisions(folder / name)]
+    between = folder / DECISIONS
+    return found + (read_decisions(between) if between.is_file() else [])
+
+
+def write_generation(
+    folder: Path,
+    manifest: Manifest,
+    rows: Mapping[str, Column],
+    events: Sequence[Mapping[str, Any]],
+    decisions: Sequence[Decision],
+    next_entity: int,
+) -> Manifest:
+    """Add a generation: its files first, and then the manifest that makes them count."""
+    generation = manifest.generation + 1
+    names = [f"events-{generation}.jsonl"]
+    with Staged() as staged:
+        lines = (json.dumps(event, ensure_ascii=False) for event in events)
+        staged.text(folder / names[0], "".join(f"{line}\n" for line in lines))
+        if len(rows[ENTITY]):
+            names.append(f"records-{generation}.parquet")
+            stage_table(staged, folder / names[-1], rows)
+        if decisions:
+            names.append(f"decisions-{generation}.jsonl")
+            staged.text(folder / names[-1], "".join(one.to_line() + "\n" for one in decisions))
+    after = Manifest(generation, next_entity, (*manifest.files, *names))
+    write_manifest(folder, after)
+    return after

@@ -1,0 +1,226 @@
+"""Stores: updates, corrections, deletions, decisions; ids that last; crashes and two writers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+
+from estimators.test_decided import fitted, people
+from product_cases import done, run, write_csv
+from scdp.errors import InputError
+from scdp.io.atomic import FolderLock
+from scdp.metrics import f_score
+from scdp.store import files
+from scdp.store.events import replay
+from scdp.store.files import read_manifest
+from scdp.store.store import Store
+from scdp.table.decisions import Decision, append_decision
+
+
+@cache
+def batches():
+    records, _, truth = people(60, 2)
+    return records, truth, [np.arange(60)[start::3] for start in range(3)]
+
+
+def check(store):
+    """The log and the entities say the same, and no decision is broken."""
+    assert replay(store.events()) == store.entities
+    for one in store.decisions():
+        homes = [store.entities[record] for record in one.ids if record in store.entities]
+        if one.decision == "same":
+            assert len(set(homes)) <= 1
+        elif one.decision == "different":
+            assert len(set(homes)) == len(homes)
+
+
+@pytest.fixture
+def store(tmp_path):
+    records, _, parts = batches()
+    made = Store.create(tmp_path / "store", fitted())
+    made.update(records.take(parts[0]))
+    return made
+
+
+def test_batches_end_like_one_run(store):
+    records, truth, parts = batches()
+    for part in parts[1:]:
+        before = dict(store.entities)
+        events = store.update(records.take(part))
+        check(store)
+        changed = {r for r, home in before.items() if store.entities[r] != home}
+        assert changed <= {r for event in events for r in event["records"]}
+    again = Store(store.folder)
+    assert again.entities == store.entities
+    ids = records["id"].tolist()
+    found = f_score(truth, np.array([store.entities[record] for record in ids]))
+    whole = f_score(truth, fitted().predict(records))
+    assert found > whole - 0.1
+
+
+def test_the_same_records_again_change_nothing(store):
+    records, _, parts = batches()
+    before = dict(store.entities)
+    assert store.update(records.take(parts[0])) == []
+    assert store.entities == before
+
+
+def test_decisions_are_kept_for_ever(store):
+    records, _, parts = batches()
+    ids = sorted(store.entities)
+    one, other = next((a, b) for a in ids for b in ids if a < b and store.entities[a] != store.entities[b])
+    store.update(decisions=[Decision((one, other), "same")])
+    assert store.entities[one] == store.entities[other]
+    events = store.events()
+    merge = next(event for event in events if event["event"] == "merge")
+    assert store.resolve(merge["from"])["entity"] == store.entities[one]
+    check(store)
+    append_decision(
+        store.folder / "decisions.jsonl",
+        Decision((one, ids[-1] if ids[-1] != other else ids[-2]), "different"),
+    )
+    store.update(records.take(parts[1]))
+    check(store)
+
+
+def test_decisions_split(store):
+    members: dict[str, list[str]] = {}
+    for record, home in store.entities.items():
+        members.setdefault(home, []).append(record)
+    home, pair = next((home, some) for home, some in members.items() if len(some) > 1)
+    events = store.update(decisions=[Decision((pair[0], pair[1]), "different")])
+    assert store.entities[pair[0]] != store.entities[pair[1]]
+    assert home in store.entities.values()
+    assert [event["event"] for event in events].count("split") == 1
+    check(store)
+
+
+def test_corrections_and_deletions(store):
+    records, _, parts = batches()
+    gone, corrected = sorted(store.entities)[:2]
+    store.update(delete=[gone])
+    assert gone not in store.entities
+    check(store)
+    with pytest.raises(InputError, match="no record 'zzz' to delete"):
+        store.update(delete=["zzz"])
+    rows = list(records.take(parts[0]).rows())
+    row = next(row for row in rows if row["id"] == corrected)
+    store.update([row | {"first_name": "Zebulon", "surname": "Quartermain", "street": "1 Nowhere"}])
+    check(store)
+    again = Store(store.folder)
+    kept = dict(zip(again.records["id"].tolist(), again.records["surname"].tolist(), strict=True))
+    assert kept[corrected] == "Quartermain"
+    assert store.resolve(gone)["history"][-1]["event"] == "delete"
+
+
+def test_lookup_finds_a_record_and_changes_nothing(store):
+    records, _, parts = batches()
+    before = {path.name: path.read_bytes() for path in store.folder.iterdir() if path.is_file()}
+    row = next(records.take(parts[0]).rows())
+    identifier = row.pop("id")
+    found = store.lookup(row)
+    assert found[0].entity == store.entities[identifier]
+    assert found[0].probability > 0.5
+    assert identifier in found[0].records
+    assert store.lookup({"surname": "Qqqqqqq"})[0].entity is None
+    assert before == {path.name: path.read_bytes() for path in store.folder.iterdir() if path.is_file()}
+    with pytest.raises(InputError, match="no column 'colour'"):
+        store.lookup({"colour": "red"})
+
+
+def test_a_second_writer_is_told_who_holds_the_store(store):
+    records, _, parts = batches()
+    with FolderLock(store.folder, "store"), pytest.raises(InputError, match=r"another run \(process \d+\)"):
+        store.update(records.take(parts[1]))
+
+
+@pytest.mark.parametrize("step", ["before the files", "before the manifest"])
+def test_what_a_killed_process_left_does_not_count(store, step, monkeypatch):
+    records, _, parts = batches()
+    before, manifest = dict(store.entities), read_manifest(store.folder)
+
+    def die(*args):
+        raise KeyboardInterrupt
+
+    name = "stage_table" if step == "before the files" else "write_manifest"
+    monkeypatch.setattr(files, name, die)
+    with pytest.raises(KeyboardInterrupt):
+        store.update(records.take(parts[1]))
+    monkeypatch.undo()
+    again = Store(store.folder)
+    assert again.entities == before
+    assert read_manifest(store.folder) == manifest
+    again.update(records.take(parts[1]))
+    check(again)
+    assert len(again.entities) == len(parts[0]) + len(parts[1])
+
+
+def test_a_folder_that_is_no_store_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is no store"):
+        Store(tmp_path)
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="is there and is no store"):
+        Store.create(tmp_path, fitted())
+    (tmp_path / "store.json").write_text("{}")
+    with pytest.raises(InputError, match="damaged or of another version"):
+        Store(tmp_path)
+
+
+def test_the_commands(tmp_path):
+    records, _, parts = batches()
+    model = tmp_path / "model"
+    fitted().save(model)
+    tables = []
+    for number, part in enumerate(parts):
+        rows = [{name: cell or "" for name, cell in row.items()} for row in records.take(part).rows()]
+        tables.append(write_csv(tmp_path / f"{number}.csv", rows))
+    store = tmp_path / "store"
+    assert run("update", store, tables[0]).exit_code == 2
+    done("update", store, tables[0], "--model", model)
+    assert "records of" in done("update", store, tables[1]).output
+    row = next(records.take(parts[0]).rows())
+    asked = json.dumps({"surname": row["surname"], "first_name": row["first_name"], "street": row["street"]})
+    found = json.loads(done("lookup", store, asked, "--json").stdout)
+    entity = found[0]["entity"]
+    assert row["id"] in found[0]["records"]
+    told = json.loads(done("resolve", store, entity, "--json").stdout)
+    assert told["entity"] == entity
+    assert "open" in done("resolve", store, row["id"]).output
+    assert run("resolve", store, "e-999999").exit_code == 2
+    assert run("lookup", store, "not json").exit_code == 2
+    out = tmp_path / "links.csv"
+    done("link", model, tables[0], tables[1], "--out", out)
+    lines = out.read_text().splitlines()
+    assert lines[0] == "id_a,id_b,probability"
+    assert len({line.split(",")[1] for line in lines[1:]}) == len(lines) - 1
+    decided = tmp_path / "decisions.jsonl"
+    one, other = Store(store).records["id"].tolist()[:2]
+    append_decision(decided, Decision((one, other), "same"))
+    clusters = tmp_path / "clusters.csv"
+    done("cluster", model, tables[0], "--out", clusters, "--decisions", decided)
+    named = dict(line.split(",")[:2] for line in clusters.read_text().splitlines()[1:])
+    assert named[one] == named[other]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+def test_a_store_is_whole_after_a_kill(store, tmp_path):
+    records, _, parts = batches()
+    table = write_csv(
+        tmp_path / "more.csv", [{k: v or "" for k, v in row.items()} for row in records.take(parts[1]).rows()]
+    )
+    for seconds in (2.0, 6.0):
+        copy = tmp_path / f"copy{seconds}"
+        shutil.copytree(store.folder, copy)
+        command = [sys.executable, "-m", "scdp.cli", "update", str(copy), str(table), "--quiet"]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, timeout=seconds, check=False)
+        after = Store(copy)
+        check(after)
+        assert len(after.entities) in (len(parts[0]), len(parts[0]) + len(parts[1]))
