@@ -182,7 +182,7 @@ def test_the_commands(tmp_path):
         rows = [{name: cell or "" for name, cell in row.items()} for row in records.take(part).rows()]
         tables.append(write_csv(tmp_path / f"{number}.csv", rows))
     store = tmp_path / "store"
-    assert run("update", store, tables[0]).exit_code == 2
+    assert run("update", store).exit_code == 2
     done("update", store, tables[0], "--model", model)
     assert "records of" in done("update", store, tables[1]).output
     row = next(records.take(parts[0]).rows())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.cluster_command import open_model
+from scdp.cli.cluster_command import learn_here, open_model
 from scdp.cli.fit_command import say, told
 from scdp.cli.reading_options import reading_options
 from scdp.cli.terminal import tell
@@ -31,7 +31,7 @@ _PATH = click.Path(path_type=Path)
 @click.argument("store", type=_PATH)
 @click.argument("new", type=_PATH, required=False)
 @click.option(
-    "--model", type=_PATH, metavar="DIR", help="Make the store if it is not there, with this model."
+    "--model", type=_PATH, metavar="DIR", help="Of a new store: its model.  [default: learned from NEW]"
 )
 @click.option("--decisions", type=_PATH, metavar="FILE", help="What people know; kept for ever.")
 @click.option("--delete", type=_PATH, metavar="FILE", help="Ids of records to remove, one a line.")
@@ -61,11 +61,16 @@ def update(
     said = [] if decisions is None else read_decisions(decisions)
     gone = [] if delete is None else read_bytes(delete).decode().split()
     if not (store / MANIFEST).exists():
-        if model is None:
+        if model is None and table is None:
             raise InputError(
-                f"{store}: there is no store; make one with --model and the folder of a fitted model"
+                f"{store}: there is no store; make one from records, with --model if there is one"
             )
-        kept = Store.create(store, open_model(model, quiet))
+        fitted = (
+            learn_here(table, None, None, None, 0, quiet, said)[0]
+            if model is None
+            else open_model(model, quiet)
+        )
+        kept = Store.create(store, fitted)
     elif model is not None:
         raise InputError(f"{store}: has its own model; leave --model out")
     else:
