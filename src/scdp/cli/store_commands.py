@@ -61,15 +61,12 @@ def update(
     said = [] if decisions is None else read_decisions(decisions)
     gone = [] if delete is None else read_bytes(delete).decode().split()
     if not (store / MANIFEST).exists():
-        if model is None and table is None:
-            raise InputError(
-                f"{store}: there is no store; make one from records, with --model if there is one"
-            )
-        fitted = (
-            learn_here(table, None, None, None, 0, quiet, said)[0]
-            if model is None
-            else open_model(model, quiet)
-        )
+        if model is not None:
+            fitted = open_model(model, quiet)
+        elif table is not None:
+            fitted, _ = learn_here(table, None, None, None, 0, quiet, said)
+        else:
+            raise InputError(f"{store}: there is no store; make one from records, with --model if there is one")
         kept = Store.create(store, fitted)
     elif model is not None:
         raise InputError(f"{store}: has its own model; leave --model out")
