@@ -66,7 +66,9 @@ def update(
         elif table is not None:
             fitted, _ = learn_here(table, None, None, None, 0, quiet, said)
         else:
-            raise InputError(f"{store}: there is no store; make one from records, with --model if there is one")
+            raise InputError(
+                f"{store}: there is no store; make one from records, with --model if there is one"
+            )
         kept = Store.create(store, fitted)
     elif model is not None:
         raise InputError(f"{store}: has its own model; leave --model out")
