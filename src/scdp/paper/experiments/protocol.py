@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Groups, Integers
+from scdp._typing import Integers
 from scdp.datasets import Labelled
 from scdp.estimators.inputs import Compared
 from scdp.paper.baselines.pairs import take_raw
@@ -160,12 +160,10 @@ def _fit(
         def _bars(self) -> AbstractContextManager[Any]:
             return nullcontext(watch)
 
-        def _sample_fit(
-            self, rows: Any, known: Integers, groups: Groups, features: tuple[str, ...], seed: int
-        ) -> Any:
+        def _sample_fit(self, rows: Any, *others: Any) -> Any:
             if raw and isinstance(rows, Compared):
                 rows = replace(rows, computed=take_raw(rows.distances))
-            return super()._sample_fit(rows, known, groups, features, seed)
+            return super()._sample_fit(rows, *others)
 
     effort = watch.effort
     # The digits come scaled over training and test images together; distances are scaled by the model.
