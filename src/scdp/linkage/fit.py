@@ -56,8 +56,8 @@ HELD_OUT_DRAWS = 16
 # Shifts of the log-odds that are tried on held-out clusters, and what one unit of shift has to gain.
 SHIFTS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
 SHIFT_COST = 0.15
-# How unsure the constant of the law is with many labelled clusters, and what few of them add.
-BIAS_SPREAD, BIAS_SPREAD_OF_FEW, FEW_CLUSTERS = 0.6, 3.0, 5
+# How unsure the constant of the law is, with many labelled clusters and with one.
+BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.5, 1.2
 # Without labels: how unsure the slope of the evidence and the constant of the law are.
 NO_LABEL_SLOPE, NO_LABEL_BIAS = 0.1, 1.0
 # An estimated match rate of labelled records is at most so many times too low or too high.
@@ -573,7 +573,7 @@ def draw_members(
 ) -> tuple[Parameters, ...]:
     """Draws of the parameters near the mode, and of the constant of the law about its calibrated place."""
     n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
-    spread = np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_FEW / np.sqrt(FEW_CLUSTERS + n_repeated))
+    spread = np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_ONE / np.sqrt(n_repeated))
 
     def draw(number: int) -> Parameters:
         rng = np.random.default_rng([seed, 7, number])
