@@ -114,7 +114,7 @@ class WorkBar:
 def say_progress(what: str, done: int, total: int, seconds: float) -> None:
     """One line on stderr: how much is done, and how long the rest may take."""
     share = done / total if total else 0.0
-    left = f", about {seconds * (1 - share) / share:.0f} s left" if share else ""
+    left = f", about {seconds * (1 - share) / share:.0f} s left" if share >= 0.02 else ""
     print(f"scdp: {what}: {share:.0%} done{left}", file=sys.stderr, flush=True)
 
 
