@@ -21,7 +21,7 @@ from scdp.estimators.inputs import Points, codes
 from scdp.linkage import fit
 from scdp.linkage.evidence import Layout
 from scdp.linkage.features import Columns, Comparer
-from scdp.linkage.fit import Choices, Source, fit_ensemble
+from scdp.linkage.fit import Choices, LabelledSource, fit_ensemble
 from scdp.linkage.law import Pairs
 from scdp.linkage.sources import RecordSource, VectorSource, VectorView, units
 from scdp.metrics import evaluate
@@ -56,7 +56,7 @@ VARIANTS = {
 class Prepared(NamedTuple):
     """What to learn from, the pairs of the test part, and how features are laid out (None: no evidence)."""
 
-    source: Source
+    source: LabelledSource
     new: Pairs
     cluster: np.ndarray
     group: np.ndarray

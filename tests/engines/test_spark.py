@@ -155,7 +155,7 @@ def check_numbering(spark: Any) -> None:
 
 
 def check_errors(spark: Any) -> None:
-    from scdp.engines.spark.features import Job, compare_pairs
+    from scdp.engines.spark.features import CompareJob, compare_pairs
     from scdp.engines.spark.session import worker_errors
     from scdp.engines.spark.tables import frame_to_spark, records_to_spark
 
@@ -172,7 +172,9 @@ def check_errors(spark: Any) -> None:
         frame_to_spark(frame(name=["x"]), "id")
     long = records_to_spark(spark, records_from({"name": ["a" * 30_000, "b"]}))
     few = Comparer.of(records_from({"name": ["a", "b"]}), [compare.edit("name")])
-    job = Job(few.columns.fields, few.count(), taught_by(make_records(300, kind="people")).ensemble, None)
+    job = CompareJob(
+        few.columns.fields, few.count(), taught_by(make_records(300, kind="people")).ensemble, None
+    )
     compared = compare_pairs(long, frame(left=[0], right=[1]), job)
     with (
         pytest.raises(InputError, match=r"^records, row 1, column 'name': 30,000 characters"),
@@ -222,7 +224,7 @@ def blocked_by(fitted: ResolverFit, records: Records) -> Blocked:
 def check_compared(spark: Any, blocked: Blocked) -> int:
     """The pairs that are kept and their features are those of one machine; returns how many there are."""
     from scdp.engines.spark.candidates import candidate_pairs as pairs_on_spark
-    from scdp.engines.spark.features import Job, compare_pairs
+    from scdp.engines.spark.features import CompareJob, compare_pairs
     from scdp.engines.spark.tables import records_to_spark
 
     wanted = compare_candidates(blocked, workers=1).pairs
@@ -232,7 +234,7 @@ def check_compared(spark: Any, blocked: Blocked) -> int:
     settled = settle(blocked, comparer, sample_candidates(search, rows, len(rows)))
     assert (settled.prefilter is None) == (len(rows) <= 1_000)
     table = records_to_spark(spark, blocked.records, 3)
-    job = Job(FIELDS, comparer.count(), settled.ensemble, settled.prefilter)
+    job = CompareJob(FIELDS, comparer.count(), settled.ensemble, settled.prefilter)
     found = compare_pairs(table, pairs_on_spark(table, blocked.blocking).frame, job)
     told = found.orderBy("left", "right").toArrow()
     np.testing.assert_array_equal([told["left"], told["right"]], [wanted.left, wanted.right])

@@ -16,7 +16,7 @@ from scdp.engines.spark import session
 from scdp.engines.spark.candidates import overlapping, token_weights
 from scdp.engines.spark.components import contracted, large_star, small_star, starred
 from scdp.engines.spark.engine import shard_of
-from scdp.engines.spark.features import Job, check_fields, prepare_batch
+from scdp.engines.spark.features import CompareJob, check_fields, prepare_batch
 from scdp.engines.spark.keys import following, near_pairs, signed, sort_places
 from scdp.engines.spark.tables import batch_of, group_starts, sliced, whole_groups
 from scdp.errors import InputError, MissingExtraError
@@ -170,7 +170,9 @@ def test_a_batch_is_prepared_as_its_cells_are():
         records_from({name: column * 2 + [column[0]] for name, column in cells.items()}), fields
     )
     nothing = Ensemble(Knots(np.zeros((0, 2)), np.zeros(0, dtype=np.int64)), (), (), None, 0.0, 1.0, 0)
-    rows, prepared, one, other = prepare_batch(Job(fields, more.count(), nothing, None), "records", batch)
+    rows, prepared, one, other = prepare_batch(
+        CompareJob(fields, more.count(), nothing, None), "records", batch
+    )
     assert (rows.tolist(), one.tolist(), other.tolist()) == ([7, 8, 9], left.tolist(), right.tolist())
     found = prepared.compare(one, other, 1)
     np.testing.assert_array_equal(found, more.compare(left, right, 1))

@@ -23,7 +23,7 @@ from scdp.datasets import make_records
 from scdp.linkage import candidates
 from scdp.linkage.candidates import (
     Blocked,
-    LinkedPairs,
+    WeighedPairs,
     break_up,
     compare_candidates,
     draw_strangers,
@@ -169,18 +169,18 @@ def test_chains_of_unlikely_pairs_are_broken_up_and_others_left(monkeypatch):
     right = left + 1
     log_odds = np.where(np.arange(41) % 4 == 3, -4.5 + rng.random(41), 3.0)
     log_odds[-2:] = [-4.9, 2.0]
-    found = break_up(LinkedPairs(left, right, np.zeros((41, 1), dtype=np.float32), log_odds), 60)
+    found = break_up(WeighedPairs(left, right, np.zeros((41, 1), dtype=np.float32), log_odds), 60)
     assert connected_components(60, [(found.left, found.right)]).sizes.max() <= 5
     assert {(50, 51), (51, 52)} <= set(zip(found.left.tolist(), found.right.tolist(), strict=True))
     assert set(left[log_odds > 0]) <= set(found.left)
 
 
 def test_linked_pairs_are_joined_in_order():
-    def part(left: list[int], right: list[int]) -> LinkedPairs:
+    def part(left: list[int], right: list[int]) -> WeighedPairs:
         ends = np.array(left), np.array(right)
-        return LinkedPairs(*ends, np.array(left, np.float32)[:, None], np.array(right, float))
+        return WeighedPairs(*ends, np.array(left, np.float32)[:, None], np.array(right, float))
 
-    joined = LinkedPairs.join([part([5, 1], [6, 3]), part([1], [2]), part([], [])])
+    joined = WeighedPairs.join([part([5, 1], [6, 3]), part([1], [2]), part([], [])])
     assert joined.left.tolist() == [1, 1, 5]
     assert joined.right.tolist() == [2, 3, 6]
     assert joined.features[:, 0].tolist() == [1, 1, 5]

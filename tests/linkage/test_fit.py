@@ -23,7 +23,7 @@ from scdp.linkage.fit import (
     PRIOR_SPREAD,
     Choices,
     HeldOut,
-    Prepared,
+    PreparedFold,
     Prior,
     TrainingFold,
     can_train_trees,
@@ -89,7 +89,7 @@ def evidence_of(fold: TrainingFold) -> Evidence:
 
 
 @cache
-def prepared(based: bool) -> tuple[Prepared, Prior]:
+def prepared(based: bool) -> tuple[PreparedFold, Prior]:
     fold = fold_of(*people(40))
     sign = np.append([1] * based, COLUMNS.sign).astype(np.int64)
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from scdp.linkage.fit import (
     MODE_STEPS,
     N_ORDERS,
     PRIOR_SPREAD,
-    Prepared,
+    PreparedFold,
     Prior,
     TrainingFold,
     _Steps,
@@ -29,7 +29,7 @@ from scdp.linkage.law import Pairs
 from scdp.table.decisions import Constraints
 
 
-class Compared(NamedTuple):
+class ComparedPairs(NamedTuple):
     """Rows that answers name, the cluster of each as far as it is known, and all pairs that were compared.
 
     `left` and `right` are places among `rows`. Pairs within a cluster are the same; all others are different.
@@ -41,7 +41,7 @@ class Compared(NamedTuple):
     right: Integers
 
     @classmethod
-    def of(cls, constraints: Constraints) -> Compared:
+    def of(cls, constraints: Constraints) -> ComparedPairs:
         """All that follows: with one record of a group, every record of the group was compared."""
         named = np.flatnonzero(constraints.group >= 0)
         rows = np.unique(np.concatenate([named, constraints.left, constraints.right]))
@@ -68,7 +68,7 @@ class Compared(NamedTuple):
 
 
 def learn_from_answers(
-    ensemble: Ensemble, compared: Compared, pairs: Pairs, seed: int, n_jobs: int = 1
+    ensemble: Ensemble, compared: ComparedPairs, pairs: Pairs, seed: int, n_jobs: int = 1
 ) -> Ensemble:
     """The ensemble with members that have learned from compared pairs, by their features.
 
@@ -76,7 +76,7 @@ def learn_from_answers(
     ----------
     ensemble : Ensemble
         Of the prior, set to the table; its own members are not looked at.
-    compared : Compared
+    compared : ComparedPairs
         The clusters of the rows that were compared.
     pairs : Pairs
         The compared pairs, with their features in the table.
@@ -93,7 +93,7 @@ def learn_from_answers(
     orders = tuple(rng.permutation(len(compared.rows)) for _ in range(N_ORDERS))
     floor = 0.0 if ensemble.floors is None else float(ensemble.floors.mean())
     known = Pairs(pairs.n_items, pairs.left, pairs.right, pairs.features[:, :0])
-    fold = Prepared(
+    fold = PreparedFold(
         ensemble.places(pairs.features), known, compared.cluster, orders, ensemble.log_odds, floor
     )
     mode = maximise([fold], prior, prior.mean, None, MODE_STEPS)

@@ -59,7 +59,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LinkedPairs:
+class WeighedPairs:
     """Pairs with their features and the log-odds of being a match by the evidence alone."""
 
     left: Integers
@@ -68,7 +68,7 @@ class LinkedPairs:
     log_odds: Floats
 
     @classmethod
-    def join(cls, parts: Sequence[LinkedPairs]) -> LinkedPairs:
+    def join(cls, parts: Sequence[WeighedPairs]) -> WeighedPairs:
         """Those of all parts, of which there is at least one, sorted by left, then right."""
         left, right = (np.concatenate([getattr(part, end) for part in parts]) for end in ("left", "right"))
         order = np.lexsort((right, left))
@@ -76,8 +76,8 @@ class LinkedPairs:
         log_odds = np.concatenate([part.log_odds for part in parts])
         return cls(left[order], right[order], features[order], log_odds[order])
 
-    def take(self, mask: Booleans) -> LinkedPairs:
-        return LinkedPairs(self.left[mask], self.right[mask], self.features[mask], self.log_odds[mask])
+    def take(self, mask: Booleans) -> WeighedPairs:
+        return WeighedPairs(self.left[mask], self.right[mask], self.features[mask], self.log_odds[mask])
 
 
 def settle(
@@ -113,18 +113,18 @@ def compare_candidates(
     settled = settle(blocked, comparer, sample_candidates(search, rows, n), conditions)
     run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer)
 
-    def compare(some: NDArray[np.int32]) -> LinkedPairs:
+    def compare(some: NDArray[np.int32]) -> WeighedPairs:
         left, right = only_meeting(conditions, *search.pairs(some))
         return link_pairs(settled.ensemble, comparer, run, left, right)
 
     parts = search.parts(rows)
-    found: list[LinkedPairs] = []
+    found: list[WeighedPairs] = []
     for part in map_in_threads(compare, parts, threads):
         found.append(part)
         if progress is not None:
             progress(len(found), len(parts))
     empty = link_pairs(settled.ensemble, comparer, run, np.zeros(0, np.int32), np.zeros(0, np.int32))
-    kept = break_up(LinkedPairs.join([*found, empty]), n)
+    kept = break_up(WeighedPairs.join([*found, empty]), n)
     return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble)
 
 
@@ -154,7 +154,7 @@ def link_pairs(
     run: PrefilterRun | None,
     left: NDArray[np.int32],
     right: NDArray[np.int32],
-) -> LinkedPairs:
+) -> WeighedPairs:
     """Candidates with all features; with a prefilter only those that may be matches."""
     if run is None:
         one, other = left.astype(np.int64), right.astype(np.int64)
@@ -165,11 +165,11 @@ def link_pairs(
     return found.take(found.log_odds >= CUT)
 
 
-def weigh(ensemble: Ensemble, left: Integers, right: Integers, features: Features) -> LinkedPairs:
+def weigh(ensemble: Ensemble, left: Integers, right: Integers, features: Features) -> WeighedPairs:
     """Pairs with their log-odds by the evidence of the table; 0 where there is none."""
     table = ensemble.table
     odds = np.zeros(len(left)) if table is None else table.log_ratio(features) + ensemble.log_odds
-    return LinkedPairs(left, right, features, odds)
+    return WeighedPairs(left, right, features, odds)
 
 
 def draw_strangers(n: int) -> tuple[Integers, Integers]:
@@ -191,7 +191,7 @@ def in_sample(rows: NDArray[np.int32], share: float) -> Booleans:
     return chosen
 
 
-def break_up(pairs: LinkedPairs, n_records: int) -> LinkedPairs:
+def break_up(pairs: WeighedPairs, n_records: int) -> WeighedPairs:
     """Without the least likely pairs of components of too many records, until these fall apart.
 
     Such a component is a chain of unlikely pairs; left whole it would be the work of one process.

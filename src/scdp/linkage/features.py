@@ -87,7 +87,7 @@ class Columns(NamedTuple):
         return np.repeat([-1, 1], [len(self.fields), n_nats]).astype(np.int64)
 
 
-class Counts(NamedTuple):
+class ValueCounts(NamedTuple):
     """How often values and tokens occur among all records, by comparison; to be handed to other machines."""
 
     values: tuple[Frequencies, ...]
@@ -103,7 +103,9 @@ class Comparer:
     nats: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, records: Records, fields: Sequence[Comparison], counts: Counts | None = None) -> Comparer:
+    def of(
+        cls, records: Records, fields: Sequence[Comparison], counts: ValueCounts | None = None
+    ) -> Comparer:
         """With `counts`, how rare a value is follows from these and not from the records."""
         columns = Columns.of(fields)
         prepared = list(prepare_all(fields, records))
@@ -119,7 +121,7 @@ class Comparer:
     def __len__(self) -> int:
         return len(self.prepared[0])
 
-    def count(self) -> Counts:
+    def count(self) -> ValueCounts:
         """How often the values and tokens of these records occur."""
         values = []
         for number in self.columns.values:
@@ -128,7 +130,7 @@ class Comparer:
             names = dict(zip(one.vocabulary, occurs.astype(int).tolist(), strict=True))
             values.append(Frequencies(int(occurs.sum()), names))
         tokens = tuple(self.prepared[number].tokens.frequencies for number in self.columns.tokens)
-        return Counts(tuple(values), tokens)
+        return ValueCounts(tuple(values), tokens)
 
     def compare(self, left: Integers, right: Integers, workers: int = -1) -> Features:
         """The features of pairs."""

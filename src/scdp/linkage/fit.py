@@ -82,7 +82,7 @@ PRIOR_SPREAD = PriorSpread()
 GROWTH = 0.6
 
 
-class Source(Protocol):
+class LabelledSource(Protocol):
     """Records of known clusters, of which any part can be asked for as pairs."""
 
     def pairs(self, items: Integers) -> Pairs: ...
@@ -107,7 +107,7 @@ class TrainingFold(NamedTuple):
     orders: tuple[Integers, ...]
 
 
-class Prepared(NamedTuple):
+class PreparedFold(NamedTuple):
     """A fold whose pairs have all columns of the score; `log_odds` is of a random pair of it for being a match.
 
     Pairs that were left out have the score `floor`.
@@ -120,7 +120,7 @@ class Prepared(NamedTuple):
     log_odds: float
     floor: float = 0.0
 
-    def without_unlikely(self, parameters: Parameters) -> Prepared:
+    def without_unlikely(self, parameters: Parameters) -> PreparedFold:
         """Without the pairs that are as good as certain not to be matches, which make most of the work."""
         score = parameters.scores(self.places)
         kept = score + parameters.bias + self.log_odds >= NEGLIGIBLE
@@ -161,7 +161,7 @@ def check_teachable(cluster: Integers) -> None:
 
 
 def fit_ensemble(
-    source: Source,
+    source: LabelledSource,
     cluster: Integers,
     group: Integers,
     layout: Layout | None,
@@ -367,7 +367,7 @@ def make_knots(folds: Sequence[TrainingFold], sign: Integers, based: bool, rng: 
 
 def prepare(
     fold: TrainingFold, evidence: Evidence | None, knots: Knots, rng: np.random.Generator
-) -> Prepared:
+) -> PreparedFold:
     """The fold with all columns of the score; evidence of a pair comes from other clusters than its own."""
     left, right = fold.pairs.left, fold.pairs.right
     together, weight = member_weights(fold.cluster, left, right)
@@ -379,7 +379,7 @@ def prepare(
         rates = rate / RATE_TRUST, rate * RATE_TRUST
         rate = evidence.in_table(fold.pairs.features, fold.pairs.features, len(fold.pairs), rates).match_rate
     pairs = Pairs(fold.pairs.n_items, left, right, columns[:, :0])
-    return Prepared(knots.places(columns), pairs, fold.cluster, fold.orders, log_odds(rate))
+    return PreparedFold(knots.places(columns), pairs, fold.cluster, fold.orders, log_odds(rate))
 
 
 def join_columns(base: Floats | None, features: Features, trees: Floats | None) -> Features:
@@ -503,7 +503,7 @@ class Prior:
 
 
 def objective(
-    flat: Floats, folds: Sequence[Prepared], prior: Prior, centre: Floats, weight: Sequence[Floats] | None
+    flat: Floats, folds: Sequence[PreparedFold], prior: Prior, centre: Floats, weight: Sequence[Floats] | None
 ) -> tuple[float, Floats]:
     """The negative log-posterior of the parameters, and its derivatives."""
     parameters = prior.unpack(flat)
@@ -540,7 +540,7 @@ def objective(
 
 
 def maximise(
-    folds: Sequence[Prepared],
+    folds: Sequence[PreparedFold],
     prior: Prior,
     centre: Floats,
     weight: Sequence[Floats] | None,
@@ -562,7 +562,7 @@ def maximise(
 
 
 def draw_members(
-    folds: Sequence[Prepared],
+    folds: Sequence[PreparedFold],
     prior: Prior,
     mode: Floats,
     shift: float,
@@ -609,7 +609,7 @@ def calibrate(
         base = None if table is None else table.log_ratio(held.pairs.features)
         odds = prepared.log_odds if table is None else table.log_odds_of_match
         columns = join_columns(base, held.pairs.features, held.trees)
-        trials.append(Trial.of(prior.unpack(flat), ensemble.knots, columns, held, odds, choices, seed))
+        trials.append(HeldOutTrial.of(prior.unpack(flat), ensemble.knots, columns, held, odds, choices, seed))
     n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
     losses = []
     for shift in SHIFTS:
@@ -628,7 +628,7 @@ def calibrate(
     )
 
 
-class Outcome(NamedTuple):
+class HeldOutOutcome(NamedTuple):
     """How held-out clusters came out: probabilities of pairs, whether they are together, and numbers of clusters."""
 
     probability: Floats
@@ -645,7 +645,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class HeldOutTrial:
     """Held-out clusters, the scores of their pairs, and the law to draw them by."""
 
     pairs: Pairs
@@ -665,15 +665,15 @@ class Trial:
         odds: float,
         choices: Choices,
         seed: int,
-    ) -> Trial:
+    ) -> HeldOutTrial:
         pairs = Pairs(held.pairs.n_items, held.pairs.left, held.pairs.right, columns[:, :0])
-        whole = Prepared(knots.places(columns), pairs, held.cluster, held.orders, odds)
+        whole = PreparedFold(knots.places(columns), pairs, held.cluster, held.orders, odds)
         likely = whole.without_unlikely(parameters)
         weights = Weights(parameters.bias + odds, parameters.growth, parameters.third, likely.floor)
         score = parameters.scores(likely.places)
         return cls(likely.pairs, held.cluster, score, weights, choices.n_rescans, seed)
 
-    def cluster(self, shift: float) -> Outcome:
+    def cluster(self, shift: float) -> HeldOutOutcome:
         """Draws with a shift of the log-odds."""
         n = self.pairs.n_items
         nobody, names = np.full(n, -1), np.arange(n, dtype=np.uint64)
@@ -694,4 +694,4 @@ class Trial:
         together = self.cluster_of[self.pairs.left] == self.cluster_of[self.pairs.right]
         sizes = np.bincount(self.cluster_of)
         missed = int((sizes * (sizes - 1) // 2).sum() - together.sum())
-        return Outcome(met / HELD_OUT_DRAWS, together, n, missed, n_drawn, len(sizes))
+        return HeldOutOutcome(met / HELD_OUT_DRAWS, together, n, missed, n_drawn, len(sizes))

@@ -28,7 +28,7 @@ from scdp.linkage.features import MOST_PAIRS, Columns, Comparer
 from scdp.linkage.fit import (
     Choices,
     HeldOut,
-    Source,
+    LabelledSource,
     check_teachable,
     draw_from_prior,
     fit_ensemble,
@@ -112,7 +112,7 @@ class ResolverFit:
             return cls._start_without_labels(rows, known, groups, features, choices, seed)
         check_teachable(cluster)
         view, sign, layout, ladder = None, None, None, Ladder(())
-        source: Source
+        source: LabelledSource
         if isinstance(rows, Compared):
             columns = Columns.of(rows.spec.fields)
             source = RecordSource.of(
@@ -388,7 +388,7 @@ def _among_all(drawn: Draws, items: Integers, known: Integers) -> Draws:
 
 
 def _measure_importance(
-    ensemble: Ensemble, source: Source, cluster: Integers, n_names: int, seed: int
+    ensemble: Ensemble, source: LabelledSource, cluster: Integers, n_names: int, seed: int
 ) -> Floats:
     """By comparison, how much the log-odds of some labelled pairs hang on it."""
     rng = np.random.default_rng([seed, 2])

@@ -13,8 +13,8 @@ import numpy as np
 
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
-from scdp.estimators.inputs import Compared as ComparedRows
-from scdp.linkage.answers import Compared, learn_from_answers
+from scdp.estimators.inputs import Compared
+from scdp.linkage.answers import ComparedPairs, learn_from_answers
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.features import MOST_PAIRS, Comparer
@@ -79,7 +79,7 @@ class Learner:
         progress: Progress | None = None,
     ) -> None:
         n = len(records)
-        rows = ComparedRows.of(records, spec, None, False, blocked=True)
+        rows = Compared.of(records, spec, None, False, blocked=True)
         nobody = np.full(n, -1, dtype=np.int64)
         fitted = ResolverFit.train(rows, nobody, None, rows.spec.names, Choices(), seed)
         self.seed, self.n_records, self.spec, self.n_jobs = seed, n, rows.spec, n_jobs
@@ -94,7 +94,7 @@ class Learner:
         self.n_learned = 0
 
     def _compare(
-        self, rows: ComparedRows, fitted: ResolverFit, progress: Progress | None
+        self, rows: Compared, fitted: ResolverFit, progress: Progress | None
     ) -> tuple[Ensemble, Pairs]:
         n = len(rows)
         if n * (n - 1) // 2 <= MOST_PAIRS:
@@ -117,7 +117,7 @@ class Learner:
 
     def learn(self, constraints: Constraints) -> None:
         """New members, from all pairs that were compared."""
-        compared = Compared.of(constraints)
+        compared = ComparedPairs.of(constraints)
         self.n_learned = len(compared.rows)
         if not len(compared.left):
             self.learned = self.prior
@@ -133,7 +133,7 @@ class Learner:
         draws = self._sample(constraints, rows, before)
         beliefs = Beliefs(draws, n_members=len(self.learned.members))
         # The draws obey, and so must the answer.
-        beliefs.condition(constraints, Compared.of(constraints).rows.tolist())
+        beliefs.condition(constraints, ComparedPairs.of(constraints).rows.tolist())
         return beliefs
 
     def _in_doubt(self, before: Beliefs) -> Booleans:
@@ -204,7 +204,7 @@ class _System(NamedTuple):
     def of(cls, learner: Learner, constraints: Constraints, rows: Integers) -> _System:
         place = np.full(learner.n_records, -1, dtype=np.int64)
         place[rows] = np.arange(len(rows))
-        compared = Compared.of(constraints)
+        compared = ComparedPairs.of(constraints)
         one, other = place[compared.rows[compared.left]], place[compared.rows[compared.right]]
         inside = (one >= 0) & (other >= 0)
         same = (compared.cluster[compared.left] == compared.cluster[compared.right])[inside]

@@ -18,7 +18,7 @@ from scdp.blocking.candidates import search_of
 from scdp.blocking.rules import Blocking
 from scdp.engines.spark.candidates import candidate_pairs
 from scdp.engines.spark.components import components
-from scdp.engines.spark.features import Job, check_fields, compare_pairs
+from scdp.engines.spark.features import CompareJob, check_fields, compare_pairs
 from scdp.engines.spark.session import mapped, saved, spark_session, worker_errors
 from scdp.engines.spark.tables import SparkRecords, batch_of, integers, records_to_spark, whole_groups
 from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, sample_candidates, settle
@@ -105,7 +105,7 @@ def collected_draws(sampled: Any, known: Integers, n_draws: int) -> Draws:
 def cluster_on_spark(
     records: SparkRecords,
     blocking: Blocking,
-    job: Job,
+    job: CompareJob,
     n_draws: int,
     seed: int,
     given: Given | None = None,
@@ -197,7 +197,7 @@ class SparkEngine:
         search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
         rows = np.argsort(search.homes, kind="stable").astype(np.int32)
         settled = settle(blocked, comparer, sample_candidates(search, rows, len(known)), conditions)
-        job = Job(blocked.fields, comparer.count(), settled.ensemble, settled.prefilter)
+        job = CompareJob(blocked.fields, comparer.count(), settled.ensemble, settled.prefilter)
         anything = conditions is not None or bool((known >= 0).any())
         given = Given(known, conditions) if anything else None
         sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)

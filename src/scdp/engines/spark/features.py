@@ -21,16 +21,16 @@ from scdp.engines.spark.tables import SparkRecords, batch_of, integers
 from scdp.errors import InputError
 from scdp.linkage.candidates import link_pairs
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.features import Comparer, Counts
+from scdp.linkage.features import Comparer, ValueCounts
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.table.records import Records
 
 
-class Job(NamedTuple):
+class CompareJob(NamedTuple):
     """What every worker needs: comparisons, how often values occur among all records, and the settled ensemble."""
 
     fields: tuple[Comparison, ...]
-    counts: Counts
+    counts: ValueCounts
     ensemble: Ensemble
     prefilter: Prefilter | None
 
@@ -38,7 +38,7 @@ class Job(NamedTuple):
 COMPARED = "left long, right long, features array<float>"
 
 
-def compare_pairs(records: SparkRecords, pairs: Any, job: Job) -> Any:
+def compare_pairs(records: SparkRecords, pairs: Any, job: CompareJob) -> Any:
     """(left, right, features) of the pairs (left, right) that may be matches. Not computed yet.
 
     The last entry of the features is the log-odds by the evidence of the table alone.
@@ -80,7 +80,7 @@ def _columns_of(fields: Sequence[Comparison]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for comparison in fields for column in comparison.columns))
 
 
-def _compare(job: Job, source: str, batches: Iterable[Any]) -> Iterator[Any]:
+def _compare(job: CompareJob, source: str, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         rows, comparer, left, right = prepare_batch(job, source, batch)
         run = None if job.prefilter is None else PrefilterRun.of(job.prefilter, comparer)
@@ -96,7 +96,7 @@ def _listed(features: NDArray[np.float32]) -> Any:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(features.ravel()))
 
 
-def prepare_batch(job: Job, source: str, batch: Any) -> tuple[Integers, Comparer, Integers, Integers]:
+def prepare_batch(job: CompareJob, source: str, batch: Any) -> tuple[Integers, Comparer, Integers, Integers]:
     """The distinct rows of a batch of pairs, ready to compare, and the pairs as places among them."""
     ends = np.concatenate([integers(batch, "left"), integers(batch, "right")])
     rows, first, places = np.unique(ends, return_index=True, return_inverse=True)
