@@ -8,13 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from browser import LAPTOP, MISSING, PHONE, open_browser
 from paper.test_experiments import part
 from paper.test_experiments_page import IMAGES, TYPES
 from report_cases import made_result
-from scdp.cli import demo_command, main
 from scdp.paper.experiments.curves import fit_priors
 from scdp.paper.experiments.output import write_results
 from scdp.paper.experiments.systems import SYSTEMS, Settings
@@ -59,17 +57,6 @@ def results_page(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def demo_page(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo_command, "N_RECORDS", 80)
-        patch.setattr(demo_command, "N_DRAWS", 48)
-        result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
-    assert result.exit_code == 0, result.output
-    return (folder / "report.html").rename(folder / "demo.html")
-
-
-@pytest.fixture(scope="module")
 def cluster_page(tmp_path_factory):
     path = tmp_path_factory.mktemp("cluster") / "cluster.html"
     write_report(path, made_result())
@@ -86,13 +73,6 @@ PAGES = {
         "What the reference types weigh",
         "Is a Dirichlet process the right prior? (Figure 1)",
         "Left out",
-    ],
-    "demo_page": [
-        "Which of these citations are of the same paper?",
-        "How many clusters?",
-        "Which citations belong together?",
-        "Scores on the new items",
-        "The most uncertain pairs",
     ],
     "cluster_page": [
         "Which of these citations are of the same paper?",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cli.test_demo import Checker
+from html_checker import Checker
 from report_cases import made_calibration, made_learned, made_result, two_records
 from scdp.errors import InputError
 from scdp.estimators.result import UncertainPair

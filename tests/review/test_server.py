@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from cli.test_demo import Checker
+from html_checker import Checker
 from review_site import TOKEN, Visitor, make_site, running
 from scdp.table.decisions import read_decisions
 
