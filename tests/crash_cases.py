@@ -207,9 +207,15 @@ def _ended(
     if process.returncode == -signal.SIGKILL:
         tally.kills += 1
         tally.with_checkpoint += bool(job.kept(out))
-        return False
+        return _is_there(job, out)
     assert process.returncode == 0, errors
     return True
+
+
+def _is_there(job: Job, out: Path) -> bool:
+    """Whether the kill fell after the result got its name: the command would now refuse to replace it."""
+    words = job.command(out)
+    return job.name != "reproduce" and Path(words[words.index("--out") + 1]).exists()
 
 
 def _written(job: Job, out: Path) -> set[tuple[str, int]]:

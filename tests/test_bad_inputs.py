@@ -101,7 +101,10 @@ CASES: dict[str, tuple[Callable[[Place], tuple[object, ...]], str]] = {
     "no JSON lines": (lambda p: p.fit(p.text("{\n", "a.jsonl")), "row 1 is not JSON"),
     "no gzip": (lambda p: p.fit(p.text("x", "a.csv.gz")), "the gzip file is damaged"),
     # columns
-    "no column of entities": (lambda p: p.fit(p.rows(without("entity"))), "name the column of known clusters"),
+    "no column of entities": (
+        lambda p: p.fit(p.rows(without("entity")), "--model", "scdp1"),
+        "no column of known clusters was found (name it by --entity)",
+    ),
     "a wrong --entity": (lambda p: p.fit(p.rows(GOOD), "--entity", "paper"), "there is no column 'paper'"),
     "a wrong --id": (lambda p: p.fit(p.rows(GOOD), "--id", "key"), "there is no column 'key'"),
     "a wrong --groups": (lambda p: p.fit(p.rows(GOOD), "--groups", "doc"), "there is no column 'doc'"),
@@ -153,7 +156,6 @@ CASES: dict[str, tuple[Callable[[Place], tuple[object, ...]], str]] = {
         "no.toml: there is no such file",
     ),
     "a spec that is no TOML": (lambda p: p.fit_spec("entity = "), "line 1: not valid TOML"),
-    "a spec without entity": (lambda p: p.fit_spec(FIELD), "no entity; add"),
     "a spec with a wrong key": (lambda p: p.fit_spec(TOP + "colour = 1\n"), "line 3: unknown key 'colour'"),
     "a comparison not known": (
         lambda p: p.fit_spec(TOP + '[[field]]\nkind = "edti"\ncolumn = "title"\n'),

@@ -80,7 +80,7 @@ def test_every_fault_of_cluster(given, tmp_path, monkeypatch):
 
 def test_every_fault_of_fit(given, tmp_path, monkeypatch):
     fitted = load_model(given / "model")
-    monkeypatch.setattr(type(fitted), "fit", lambda self, *_: self)
+    monkeypatch.setattr(type(fitted), "fit", lambda self, *_, **__: self)
     monkeypatch.setattr("scdp.cli.fit_command.estimator", lambda *_: fitted)
     run = command(
         *("fit", "@train.csv", "--spec", "@spec.toml", "--model", "scdp1"),

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # Where the name that is imported is not that of the package, or the package is a part of another.
 PACKAGES = {"sklearn": "scikit-learn", "arviz_stats": "arviz-stats", "llvmlite": "numba"}
-EXTRAS = ("arviz", "plots", "pandas", "review", "excel", "zstd", "spark")
+EXTRAS = ("polars", "arviz", "plots", "pandas", "review", "excel", "zstd", "spark")
 
 
 @cache
