@@ -145,7 +145,7 @@ MUTANTS = [
         "check_clusters", ("all hidden", "clusters given means"),
     ),
     Mutant(
-        "means drawn with the variance for a deviation", "chains/vectors/items.py",
+        "means drawn with the variance for a deviation", "chains/vectors/means.py",
         "rng.standard_normal() / np.sqrt(a)", "rng.standard_normal() / a",
         "check_clusters", ("all hidden", "means"),
     ),
@@ -185,12 +185,12 @@ MUTANTS = [
         "check_documents",
     ),
     Mutant(
-        "shape of the mean's precision counts clusters, not values", "chains/vectors/items.py",
+        "shape of the mean's precision counts clusters, not values", "chains/vectors/means.py",
         "0.5 * used.shape[0] * means.shape[1]", "0.5 * used.shape[0]",
         "check_mean_variance",
     ),
     Mutant(
-        "SCDP-2 gives shape and rate in the wrong order", "chains/vectors/items.py",
+        "SCDP-2 gives shape and rate in the wrong order", "chains/vectors/means.py",
         "            rate[f] = 0.5 * gap / spread\n    return shape, rate",
         "            rate[f] = 0.5 * gap / spread\n    return rate, shape",
         "check_separation_prior",
@@ -208,7 +208,7 @@ MUTANTS = [
     ),
     Mutant(
         "SCDP-3: a type only this item used is lost (M + 1 rule)", "chains/separation/types.py",
-        "for a in range(kept, n_auxiliary):", "for a in range(n_auxiliary):",
+        "for a in range(int(kept), n_auxiliary):", "for a in range(n_auxiliary):",
         "check_conditioned", ("types by auxiliary", "normalized", "2", "160000"),
     ),
     Mutant(
