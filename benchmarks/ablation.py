@@ -18,12 +18,13 @@ import numpy as np
 
 from benchmarks.honesty import clusters_of
 from scdp.estimators.inputs import Points, codes
-from scdp.linkage import fit
 from scdp.linkage.evidence import Layout
 from scdp.linkage.features import Columns, Comparer
-from scdp.linkage.fit import Choices, LabelledSource, fit_ensemble
+from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.law import Pairs
 from scdp.linkage.sources import RecordSource, VectorSource, VectorView, units
+from scdp.linkage.training import held_out
+from scdp.linkage.training.folds import LabelledSource
 from scdp.metrics import evaluate
 from scdp.paper.experiments.tasks import load_problem
 from scdp.posterior import Posterior
@@ -130,12 +131,12 @@ def resolve(prepared: Prepared, variant: Variant) -> Posterior:
 @contextmanager
 def limit_shifts(any_shift: bool) -> Iterator[None]:
     """Without any shift, none but 0 is tried."""
-    before = fit.SHIFTS
-    fit.SHIFTS = before if any_shift else np.zeros(1)
+    before = held_out.SHIFTS
+    held_out.SHIFTS = before if any_shift else np.zeros(1)
     try:
         yield
     finally:
-        fit.SHIFTS = before
+        held_out.SHIFTS = before
 
 
 def score(task: str, variant: str, posterior: Posterior, gold: np.ndarray, seconds: float) -> dict[str, Any]:

@@ -60,6 +60,19 @@ def map_in_threads(
             raise
 
 
+class StepProgress:
+    """Tells how many of a known number of steps are done."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def step(self) -> None:
+        """One more step is done."""
+        self.done += 1
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+
 class WorkBar:
     """How far one piece of work is: a bar with the time left in a terminal, a line every ten seconds elsewhere.
 

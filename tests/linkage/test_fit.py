@@ -16,30 +16,23 @@ from scdp.linkage import fit
 from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
 from scdp.linkage.evidence import Evidence, levels_of, member_weights
 from scdp.linkage.features import Columns, Comparer
-from scdp.linkage.fit import (
-    FEWEST_FOR_TREES,
-    GROWTH,
-    MODE_STEPS,
-    PRIOR_SPREAD,
-    Choices,
-    HeldOut,
+from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
+from scdp.linkage.law import Pairs
+from scdp.linkage.sources import PairSource, RecordSource, pairs_of
+from scdp.linkage.training.folds import (
     PreparedFold,
-    Prior,
     TrainingFold,
-    can_train_trees,
     check_teachable,
     cross_fit,
-    fit_ensemble,
     make_knots,
-    maximise,
     mean_partners,
-    objective,
     prepare,
     split_in_halves,
     take_whole_clusters,
 )
-from scdp.linkage.law import Pairs
-from scdp.linkage.sources import PairSource, RecordSource, pairs_of
+from scdp.linkage.training.held_out import SHIFTS, HeldOut
+from scdp.linkage.training.posterior import MODE_STEPS, maximise, objective
+from scdp.linkage.training.prior import GROWTH, PRIOR_SPREAD, Prior
 from scdp.table.spec import Spec
 
 FIELDS = (compare.edit("surname"), compare.jaro_winkler("first_name"), compare.exact("city"))
@@ -279,7 +272,7 @@ def test_held_out_clusters_tell_members_from_strangers():
         assert together > 0.4 > 0.1 > held_out.probability[~held_out.together].mean()
         assert len(held_out.n_clusters) == 2
         assert all(0.5 * true < drawn < 2 * true for drawn, true in held_out.n_clusters)
-        assert held_out.shift in fit.SHIFTS
+        assert held_out.shift in SHIFTS
 
 
 @pytest.mark.parametrize(

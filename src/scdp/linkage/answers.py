@@ -12,20 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scdp._parallel import StepProgress
 from scdp._typing import Integers
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.fit import (
-    MODE_STEPS,
-    N_ORDERS,
-    PRIOR_SPREAD,
-    PreparedFold,
-    Prior,
-    TrainingFold,
-    _Steps,
-    draw_members,
-    maximise,
-)
 from scdp.linkage.law import Pairs
+from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold
+from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise
+from scdp.linkage.training.prior import PRIOR_SPREAD, Prior
 from scdp.table.decisions import Constraints
 
 
@@ -97,5 +90,7 @@ def learn_from_answers(
         ensemble.places(pairs.features), known, compared.cluster, orders, ensemble.log_odds, floor
     )
     mode = maximise([fold], prior, prior.mean, None, MODE_STEPS)
-    members = draw_members([fold], prior, mode, 0.0, len(ensemble.members), seed, n_jobs, _Steps(None, 0))
+    members = draw_members(
+        [fold], prior, mode, 0.0, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
+    )
     return ensemble.with_members(members)

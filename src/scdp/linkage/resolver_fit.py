@@ -25,16 +25,7 @@ from scdp.linkage.candidates import Blocked
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import MOST_PAIRS, Columns, Comparer
-from scdp.linkage.fit import (
-    Choices,
-    HeldOut,
-    LabelledSource,
-    check_teachable,
-    draw_from_prior,
-    fit_ensemble,
-    take_whole_clusters,
-    teaches,
-)
+from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.shards import Copies, Draws, Engine, all_apart
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import (
@@ -46,6 +37,8 @@ from scdp.linkage.storage import (
     view_from_parts,
     view_to_parts,
 )
+from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
+from scdp.linkage.training.held_out import HeldOut
 from scdp.posterior import Posterior
 
 # Without labels, pairs of so many records show where the features of pairs lie.

@@ -1,0 +1,1 @@
+"""Learning the law from labelled clusters, in the order of the data: folds, prior, posterior, held-out check."""

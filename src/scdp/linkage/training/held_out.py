@@ -1,0 +1,163 @@
+"""The check on held-out clusters: learn from one half, cluster the other, and choose the shift that fits best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.linkage.ensemble import Ensemble, Knots, Parameters, believable_rates
+from scdp.linkage.evidence import Evidence, Layout, TableEvidence
+from scdp.linkage.law import Pairs, Weights, sample_partition, stream_of
+from scdp.linkage.training.folds import (
+    PreparedFold,
+    TrainingFold,
+    join_columns,
+    learn_evidence,
+    mean_partners,
+    prepare,
+)
+from scdp.linkage.training.posterior import MODE_STEPS, maximise
+from scdp.linkage.training.prior import Prior
+
+HELD_OUT_DRAWS = 16
+# Shifts of the log-odds that are tried on held-out clusters, and what one unit of shift has to gain.
+SHIFTS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
+SHIFT_COST = 0.15
+
+
+class HeldOut(NamedTuple):
+    """Pairs of clusters that were held out: the probability of being together, and whether they are.
+
+    `shift` is what was added to the log-odds; `n_clusters` are drawn and true numbers of held-out clusters.
+    """
+
+    probability: Floats
+    together: Booleans
+    shift: float
+    n_clusters: tuple[tuple[float, int], ...]
+
+
+NOTHING_HELD_OUT = HeldOut(np.zeros(0), np.zeros(0, dtype=bool), 0.0, ())
+
+
+def calibrate(
+    folds: Sequence[TrainingFold],
+    layout: Layout | None,
+    ensemble: Ensemble,
+    prior: Prior,
+    seed: int,
+    rng: np.random.Generator,
+) -> HeldOut:
+    """Learn from each half, cluster the other as a table of its own, and choose the shift that fits best.
+
+    Conditionals are learned given the truth, but draws build on their own mistakes: the shift mends what that costs.
+    """
+    trials = []
+    for number, held in enumerate(folds):
+        taught = folds[1 - number]
+        evidence = None if layout is None else learn_evidence(layout, [taught])
+        prepared = prepare(taught, evidence, ensemble.knots, rng)
+        flat = maximise([prepared], prior, prior.mean, None, MODE_STEPS)
+        table = None if evidence is None else _held_out_table(evidence, held, mean_partners(taught.cluster))
+        base = None if table is None else table.log_ratio(held.pairs.features)
+        odds = prepared.log_odds if table is None else table.log_odds_of_match
+        columns = join_columns(base, held.pairs.features, held.trees)
+        trials.append(
+            HeldOutTrial.of(prior.unpack(flat), ensemble.knots, columns, held, odds, ensemble.n_rescans, seed)
+        )
+    n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
+    losses = []
+    for shift in SHIFTS:
+        outcomes = [trial.cluster(shift) for trial in trials]
+        loss = sum(outcome.loss for outcome in outcomes) / n_repeated
+        losses.append(loss + SHIFT_COST / np.sqrt(n_repeated) * shift**2)
+    shift = float(SHIFTS[int(np.argmin(losses))])
+    outcomes = [trial.cluster(shift) for trial in trials]
+    # True pairs that were left out have probability 0.
+    missed = sum(outcome.n_missed for outcome in outcomes)
+    return HeldOut(
+        np.concatenate([*(outcome.probability for outcome in outcomes), np.zeros(missed)]),
+        np.concatenate([*(outcome.together for outcome in outcomes), np.ones(missed, dtype=bool)]),
+        shift,
+        tuple((outcome.n_drawn, outcome.n_true) for outcome in outcomes),
+    )
+
+
+def _held_out_table(evidence: Evidence, held: TrainingFold, partners: float) -> TableEvidence:
+    features, n_pairs = held.pairs.features, len(held.pairs)
+    return evidence.in_table(
+        features, features, n_pairs, believable_rates(partners, n_pairs, held.pairs.n_items)
+    )
+
+
+class HeldOutOutcome(NamedTuple):
+    """How held-out clusters came out: probabilities of pairs, whether they are together, and numbers of clusters."""
+
+    probability: Floats
+    together: Booleans
+    n_records: int
+    n_missed: int
+    n_drawn: float
+    n_true: int
+
+    @property
+    def loss(self) -> float:
+        """Squared errors of the probabilities; pairs that were left out have probability 0."""
+        return float(((self.probability - self.together) ** 2).sum()) + self.n_missed
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutTrial:
+    """Held-out clusters, the scores of their pairs, and the law to draw them by."""
+
+    pairs: Pairs
+    cluster_of: Integers
+    score: Floats
+    weights: Weights
+    n_rescans: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        parameters: Parameters,
+        knots: Knots,
+        columns: Features,
+        held: TrainingFold,
+        odds: float,
+        n_rescans: int,
+        seed: int,
+    ) -> HeldOutTrial:
+        pairs = Pairs(held.pairs.n_items, held.pairs.left, held.pairs.right, columns[:, :0])
+        whole = PreparedFold(knots.places(columns), pairs, held.cluster, held.orders, odds)
+        likely = whole.without_unlikely(parameters)
+        weights = Weights(parameters.bias + odds, parameters.growth, parameters.third, likely.floor)
+        score = parameters.scores(likely.places)
+        return cls(likely.pairs, held.cluster, score, weights, n_rescans, seed)
+
+    def cluster(self, shift: float) -> HeldOutOutcome:
+        """Draws with a shift of the log-odds."""
+        n = self.pairs.n_items
+        nobody, names = np.full(n, -1), np.arange(n, dtype=np.uint64)
+        weights = self.weights._replace(bias=self.weights.bias + shift)
+        met, n_drawn = np.zeros(len(self.pairs)), 0.0
+        for number in range(HELD_OUT_DRAWS):
+            drawn = sample_partition(
+                self.pairs.neighbours,
+                self.score,
+                weights,
+                nobody,
+                self.n_rescans,
+                stream_of(self.seed, number),
+                names,
+            )
+            met += drawn[self.pairs.left] == drawn[self.pairs.right]
+            n_drawn += len(np.unique(drawn)) / HELD_OUT_DRAWS
+        together = self.cluster_of[self.pairs.left] == self.cluster_of[self.pairs.right]
+        sizes = np.bincount(self.cluster_of)
+        missed = int((sizes * (sizes - 1) // 2).sum() - together.sum())
+        return HeldOutOutcome(met / HELD_OUT_DRAWS, together, n, missed, n_drawn, len(sizes))
