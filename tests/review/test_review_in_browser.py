@@ -102,7 +102,7 @@ def test_a_digit_moves_a_record_and_enter_sends_the_groups(chromium, tmp_path: P
         # Record 3 went to group A, with record 1; record 2 stayed alone.
         (same,) = [one for one in site.session.log.decisions if one.decision == "same"]
         (different,) = [one for one in site.session.log.decisions if one.decision == "different"]
-        posed = site.session.people[next(iter(site.session.people))].given[0][0]
+        posed = site.session.people[next(iter(site.session.people))].given[0].posed
         ids = [site.session.log.ids[row] for row in posed.question.rows]
         assert same.ids == (ids[0], ids[2])
         assert different.ids == (ids[0], ids[1])

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from review_site import make_site
 from scdp.errors import InputError
 from scdp.review.log import DecisionLog
-from scdp.review.session import Session, random_answers
+from scdp.review.questions import Question
+from scdp.review.session import KEPT_FOR, Session, random_answers
 from scdp.review.terminal import ask_in_terminal
 from scdp.table.decisions import read_decisions
 
@@ -20,6 +22,76 @@ def test_people_are_asked_about_different_records(session):
     rows = [row for each in posed for row in each.question.rows]
     assert len(rows) == len(set(rows))
     assert session.pose("a") is posed[0]
+
+
+def test_a_question_that_was_answered_is_not_asked_again(session):
+    """The background may have chosen it before the answer came: whatever it chose is checked once more."""
+    rows = (1, 2)
+    question = Question(rows, 0.1, False, (0.3,))
+    session.decide("b", rows, [0, 1])
+    labels = session.beliefs.columns(np.array(rows))
+    assert len(np.unique(labels, axis=0)) > 1
+    session._ready = [question]
+    assert set(session.pose("a").question.rows) != set(rows)
+    for number in range(80):
+        posed = session.pose(f"other {number}")
+        assert posed is None or set(posed.question.rows) != set(rows)
+
+
+def test_a_question_is_kept_for_one_person_until_it_expires(tmp_path):
+    now = [0.0]
+    made = make_site(tmp_path, n_blocks=1).session
+    session = Session(made.log, made._source, seed=1, clock=lambda: now[0])
+    rows = session.pose("a").question.rows
+    assert set(rows) == {0, 1, 2}
+    assert session.pose("b") is None
+    now[0] += KEPT_FOR - 1
+    assert session.pose("b") is None
+    now[0] += 2
+    posed = session.pose("b")
+    assert set(posed.question.rows) == {0, 1, 2}
+    # Nobody else has it while b is asked, also not the one who had it before.
+    assert session.pose("a") is None
+    session.answer("b", posed.number, [0, 0, 0])
+    assert session.pose("a") is None
+    assert len(read_decisions(session.log.path)) == 1
+
+
+def test_an_answer_that_comes_late_is_kept(tmp_path):
+    now = [0.0]
+    made = make_site(tmp_path, n_blocks=1).session
+    session = Session(made.log, made._source, seed=1, clock=lambda: now[0])
+    first = session.pose("a")
+    now[0] += KEPT_FOR + 1
+    second = session.pose("b")
+    session.answer("a", first.number, [0, 0, 0])
+    session.answer("b", second.number, [0, 0, 0])
+    assert len(read_decisions(session.log.path)) == 2
+
+
+def test_what_is_taken_back_does_not_take_a_question_from_others(tmp_path):
+    session = make_site(tmp_path, n_blocks=1).session
+    posed = session.pose("a")
+    session.answer("a", posed.number, None)
+    session.log.withdraw(session.people["a"].given[0].answer)
+    other = session.pose("b")
+    assert other is not None
+    session.log.append(session.people["a"].given[0].answer)
+    session.undo("a")
+    assert session.people["a"].open is None
+    assert session.pose("b") == other
+
+
+def test_random_answers_are_taken_back_by_those_who_gave_them(session):
+    for key in "bbbaaaab":
+        posed = session.pose(key)
+        session.answer(key, posed.number, [0] * len(posed.question.rows))
+    assert len(session._random) == 2
+    assert any(given.told for given in session.people["a"].given)
+    own = [given.told for given in session.people["b"].given if given.told is not None]
+    while session.undo("a"):
+        pass
+    assert [id(one) for one in session._random] == [id(one) for one in own]
 
 
 def test_an_answer_sent_twice_counts_once(session):
@@ -48,7 +120,7 @@ def test_people_take_back_their_own_answers_only(session):
     assert not session.undo("a")
     assert session.n_answers == 1
     (left,) = read_decisions(session.log.path)
-    assert set(left.ids) == {session.log.ids[row] for row in session.people["b"].given[0][0].question.rows}
+    assert set(left.ids) == {session.log.ids[row] for row in session.people["b"].given[0].posed.question.rows}
 
 
 def test_a_contradiction_leaves_the_question_open(session):
@@ -68,7 +140,7 @@ def test_who_comes_back_goes_on(tmp_path):
     again = make_site(tmp_path).session
     assert again.n_answers == 8 or len(again.log.decisions) == 8
     assert len(random_answers(again.log.decisions)) == 2
-    decided = {again.log.row_of[one] for _, answer in first.people["a"].given for one in answer.ids}
+    decided = {again.log.row_of[one] for given in first.people["a"].given for one in given.answer.ids}
     assert not set(again.pose("a").question.rows) <= decided
 
 

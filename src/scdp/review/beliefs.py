@@ -90,6 +90,8 @@ class Beliefs:
         self._stale = np.zeros(len(code), dtype=bool)
         self._fresh: dict[int, PairBeliefs] = {}
         self._pairs: PairBeliefs | None = self._base_pairs
+        nothing = np.zeros(0, dtype=np.int64)
+        self._constraints = Constraints(np.full(self.n_records, -1, dtype=np.int64), nothing, nothing)
         self.threshold = self._find_threshold()
 
     @property
@@ -147,10 +149,26 @@ class Beliefs:
 
     def condition(self, constraints: Constraints, rows: Iterable[int]) -> None:
         """Take all decisions into account, of which those about some rows are new or were withdrawn."""
+        self._constraints = constraints
         regions = _Regions(self, constraints)
         touched = {code for row in rows for code in (regions.of(row), *self._former(row, regions))}
         for code in touched:
             self._change(regions.rows(code), constraints)
+
+    def is_decided(self, left: Integers, right: Integers) -> Booleans:
+        """Which pairs of rows decisions have made the same, or different."""
+        known = self._constraints
+        group = known.group
+        n = self.n_records
+        # One number for all records of a group, and for each other record.
+        name = np.where(group >= 0, n + group, np.arange(n))
+        one, other = name[known.left], name[known.right]
+        apart = np.minimum(one, other) * (2 * n) + np.maximum(one, other)
+        one, other = name[left], name[right]
+        found: Booleans = (one == other) | np.isin(
+            np.minimum(one, other) * (2 * n) + np.maximum(one, other), apart
+        )
+        return found
 
     def _former(self, row: int, regions: _Regions) -> set[int]:
         """The regions that the records are in now which were in one with this record until now."""

@@ -103,8 +103,7 @@ class DecisionLog:
     def append(self, answer: Answer) -> None:
         """Write an answer: when this returns, the disk has it."""
         constraints = self.check(answer)
-        for decision in answer.decisions:
-            append_decision(self.path, decision)
+        append_decision(self.path, *answer.decisions)
         self.decisions += answer.decisions
         self.constraints = constraints
 

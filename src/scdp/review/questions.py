@@ -242,7 +242,7 @@ def choose_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int] = ())
     chance[p >= 1.0] = 0.002
     n = beliefs.n_records
     refused = [one * n + other for one, other in ask.refused]
-    chance[np.isin(left * n + right, refused)] = 0.0
+    chance[np.isin(left * n + right, refused) | beliefs.is_decided(left, right)] = 0.0
     busy = list(taken)
     chance[np.isin(left, busy) | np.isin(right, busy)] = 0.0
     if not chance.sum() > 0.0:

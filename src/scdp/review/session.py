@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Protocol
@@ -20,11 +21,13 @@ from scdp.errors import InputError
 from scdp.review.beliefs import Beliefs
 from scdp.review.log import Answer, DecisionLog, decisions_of
 from scdp.review.quality import Answered, Quality, answered, estimate
-from scdp.review.questions import ONE_IN_RANDOM, Ask, Question, choose_best, choose_random
+from scdp.review.questions import ONE_IN_RANDOM, Ask, Question, choose_best, choose_random, patterns_of
 from scdp.table.decisions import Constraints, Decision
 
 # Questions that are ready before anybody asks for them.
 N_READY = 12
+# A question is kept for one person so long (in seconds); then others may be asked about its records.
+KEPT_FOR = 900.0
 RANDOM = re.compile(r"drawn at random, probability (0\.\d+|1\.0+)")
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
 
@@ -49,13 +52,23 @@ class Posed:
     question: Question
 
 
+@dataclass(frozen=True)
+class Given:
+    """An answer that was kept, to what, and what it tells of the quality if the question was drawn at random."""
+
+    posed: Posed
+    answer: Answer
+    told: Answered | None
+
+
 @dataclass
 class Person:
-    """Somebody who answers: the question that is open, and what can be taken back."""
+    """Somebody who answers: the open question, until when it is kept for nobody else, and what can be taken back."""
 
     name: str | None
     open: Posed | None = None
-    given: list[tuple[Posed, Answer]] = field(default_factory=list)
+    kept_until: float = 0.0
+    given: list[Given] = field(default_factory=list)
     note: str = ""
 
 
@@ -72,10 +85,19 @@ class Session:
         Of the questions at random.
     ask_at_random : bool
         Whether one question in four is drawn at random.
+    clock : function
+        Gives the time in seconds.
     """
 
-    def __init__(self, log: DecisionLog, source: Source, seed: int = 0, ask_at_random: bool = True) -> None:
-        self.log, self._source = log, source
+    def __init__(
+        self,
+        log: DecisionLog,
+        source: Source,
+        seed: int = 0,
+        ask_at_random: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.log, self._source, self._clock = log, source, clock
         self._rng = np.random.default_rng([seed, 1])
         self._ask_at_random = ask_at_random
         self._lock = threading.RLock()
@@ -135,21 +157,38 @@ class Session:
         return self._done < self._version
 
     def pose(self, key: str) -> Posed | None:
-        """The open question of a person, or the next one; None where nothing is worth asking."""
+        """The open question of a person, or the next one; None where nothing is worth asking.
+
+        While a question is kept for somebody, nobody else is asked about its records.
+        """
         with self._lock:
             person = self.person(key)
+            if person.open is not None and not self._may_go_on(person):
+                person.open = None
             if person.open is None:
-                question = self._next()
+                question = self._next(self._taken())
                 if question is not None:
                     self._n_posed += 1
                     person.open = Posed(self._n_posed, question)
+            person.kept_until = self._clock() + KEPT_FOR
             return person.open
 
-    def _taken(self) -> set[int]:
-        return {row for one in self.people.values() if one.open is not None for row in one.open.question.rows}
+    def _may_go_on(self, person: Person) -> bool:
+        """Whether an open question is still this person's: after long, others may have it or have answered it."""
+        assert person.open is not None
+        if self._clock() < person.kept_until:
+            return True
+        rows = person.open.question.rows
+        return self._taken(but=person).isdisjoint(rows) and not self._is_settled(rows)
 
-    def _next(self) -> Question | None:
-        taken, ask = self._taken(), self._ask()
+    def _taken(self, but: Person | None = None) -> set[int]:
+        """The records of all questions that are kept for somebody."""
+        now = self._clock()
+        kept = (one.open for one in self.people.values() if one is not but and now < one.kept_until)
+        return {row for posed in kept if posed is not None for row in posed.question.rows}
+
+    def _next(self, taken: set[int]) -> Question | None:
+        ask = self._ask()
         if self._ask_at_random and self._n_posed % ONE_IN_RANDOM == ONE_IN_RANDOM - 1:
             drawn = choose_random(ask, self._rng, taken)
             if drawn is not None:
@@ -167,11 +206,11 @@ class Session:
         return Ask(self.beliefs, self.log.refused(), self._others)
 
     def _is_settled(self, rows: Sequence[int]) -> bool:
-        """Whether decisions have answered a question before it was asked."""
+        """Whether decisions have answered a question before it was asked: all draws part its records alike."""
         draws = self.beliefs.columns(np.array(rows, dtype=np.int64))
         refused = self.log.refused()
         pairs = [(min(pair), max(pair)) for pair in combinations(rows, 2)]
-        return bool((draws == draws[:1]).all()) or all(pair in refused for pair in pairs)
+        return not patterns_of(draws).any() or all(pair in refused for pair in pairs)
 
     def answer(self, key: str, number: int, blocks: Sequence[int] | None) -> None:
         """Keep the answer to a person's open question: the block of each record, or None if nobody can tell.
@@ -179,39 +218,51 @@ class Session:
         An answer to a question that is not open any more (sent twice) changes nothing.
         """
         with self._lock:
-            person = self.person(key)
-            posed = person.open
+            posed = self.person(key).open
             if posed is None or posed.number != number:
                 return
             question = posed.question
-            why = None
+            why = told = None
             if question.is_random:
                 why = f"drawn at random, probability {question.probability[0]:.4f}"
-            self._keep(key, posed, question.rows, blocks, why)
-            if question.is_random and blocks is not None:
-                self._random.append(answered(question, blocks, self.n_answers))
+                told = None if blocks is None else answered(question, blocks, self.n_answers)
+            self._keep(key, posed, question.rows, blocks, why, told)
 
     def decide(self, key: str, rows: Sequence[int], blocks: Sequence[int]) -> None:
         """Keep what somebody decided about records without being asked."""
         with self._lock:
             posed = Posed(0, Question(tuple(rows), 0.0, False, ()))
-            self._keep(key, posed, rows, blocks, None)
+            self._keep(key, posed, rows, blocks, None, None)
 
     def _keep(
-        self, key: str, posed: Posed, rows: Sequence[int], blocks: Sequence[int] | None, why: str | None
+        self,
+        key: str,
+        posed: Posed,
+        rows: Sequence[int],
+        blocks: Sequence[int] | None,
+        why: str | None,
+        told: Answered | None,
     ) -> None:
         person = self.person(key)
         ids = [self.log.ids[row] for row in rows]
         answer = Answer(decisions_of(ids, blocks, person.name, why))
         self.log.append(answer)
-        person.given.append((posed, answer))
+        person.given.append(Given(posed, answer, told))
         person.note = ""
         if person.open is not None and person.open.number == posed.number:
             person.open = None
         self.n_answers += 1
+        if told is not None:
+            self._random.append(told)
         if blocks is not None:
-            self.beliefs.condition(self.log.constraints, rows)
+            self._condition(rows)
         self._wake()
+
+    def _condition(self, rows: Iterable[int]) -> None:
+        # Pages that are being made go on with the beliefs that they have.
+        beliefs = self.beliefs.snapshot()
+        beliefs.condition(self.log.constraints, rows)
+        self.beliefs = beliefs
 
     def undo(self, key: str) -> bool:
         """Take back the last answer of a person and ask again; whether there was one."""
@@ -219,14 +270,16 @@ class Session:
             person = self.person(key)
             if not person.given:
                 return False
-            posed, answer = person.given.pop()
-            self.log.withdraw(answer)
+            given = person.given.pop()
+            rows = given.posed.question.rows
+            self.log.withdraw(given.answer)
             self.n_answers -= 1
-            if posed.question.is_random and self._random:
-                self._random.pop()
-            self.beliefs.condition(self.log.constraints, posed.question.rows)
-            if posed.number:
-                person.open = posed
+            if given.told is not None:
+                self._random = [one for one in self._random if one is not given.told]
+            self._condition(rows)
+            if given.posed.number and self._taken(but=person).isdisjoint(rows):
+                person.open = given.posed
+                person.kept_until = self._clock() + KEPT_FOR
             person.note = "Taken back."
             self._wake()
             return True

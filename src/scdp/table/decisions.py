@@ -115,8 +115,8 @@ def read_decisions(path: str | Path) -> list[Decision]:
     return [_decision(row, f"line {number} of {place}") for number, row in rows]
 
 
-def append_decision(path: str | Path, decision: Decision) -> None:
-    """Add one line to a file of JSON lines, made if need be: when this returns, the disk has it.
+def append_decision(path: str | Path, *decisions: Decision) -> None:
+    """Add a line for each decision to a file of JSON lines, made if need be: when this returns, the disk has them.
 
     Several processes may append to one file; each waits for the other.
 
@@ -124,8 +124,8 @@ def append_decision(path: str | Path, decision: Decision) -> None:
     ----------
     path : str or Path
         A file of JSON lines (.jsonl).
-    decision : Decision
-        What was decided.
+    decisions : Decision
+        What was decided: one, or the lines of one answer, which are written in one step.
 
     Example
     -------
@@ -146,14 +146,14 @@ def append_decision(path: str | Path, decision: Decision) -> None:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InputError(f"{place}: this is a pipe or a device; give the name of a file")
             lock_descriptor(file.fileno(), blocking=True)
-            _append_line(file, decision.to_line().encode() + b"\n")
+            _append_lines(file, b"".join(one.to_line().encode() + b"\n" for one in decisions))
             os.fsync(file.fileno())
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{place}: cannot be written ({reason}); choose another folder") from error
 
 
-def _append_line(file: io.FileIO, line: bytes) -> None:
+def _append_lines(file: io.FileIO, lines: bytes) -> None:
     content = file.readall()
     end = len(content)
     if content and not content.endswith(b"\n"):
@@ -162,12 +162,12 @@ def _append_line(file: io.FileIO, line: bytes) -> None:
         if _is_torn(content[begin:]):
             end = begin
         else:
-            line = b"\n" + line
+            lines = b"\n" + lines
     file.seek(end)
     file.truncate()
     try:
-        while line:
-            line = line[file.write(line) :]
+        while lines:
+            lines = lines[file.write(lines) :]
     except OSError:
         # Half a line would be taken for one that was cut off; better it is not there.
         file.truncate(end)
