@@ -20,7 +20,7 @@ from typing import Any
 # What is timed, in the order of the work: the stage, and the function (module:name) that does it.
 STAGES = (
     ("open the model", "scdp.estimators.model_folder:load_model"),
-    ("read records", "scdp.table.records:read_records"),
+    ("read records", "scdp.table.readers:read_records"),
     ("ids, names, the rest of the result", "scdp.estimators.clustering:cluster_records"),
     ("find copies", "scdp.linkage.shards:Copies.find"),
     ("choose the blocking", "scdp.blocking.ladder:Ladder.choose"),

@@ -8,7 +8,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from scdp.blocking.keys import KeyMaker, TextColumns, scattered
+from scdp.blocking.hashes import scattered
+from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.compare.cells import STANDARD, clean
 from scdp.table.records import Records, records_from

@@ -2,6 +2,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blocking_cases import LETTERS, key_maker, keys_of, random_records
 from scdp.blocking import (
@@ -20,7 +22,8 @@ from scdp.blocking import (
     tokens,
     year,
 )
-from scdp.blocking.keys import TextColumns, hash_texts
+from scdp.blocking.hashes import TextBytes, hash_texts
+from scdp.blocking.keys import TextColumns, keys_of_texts
 from scdp.compare.cells import STANDARD, clean, clean_all
 from scdp.errors import InputError
 from scdp.table.records import records_from
@@ -152,3 +155,33 @@ def test_a_mistake_in_a_file_is_one_sentence_with_its_place(tmp_path, old, new, 
 def test_a_wrong_description_is_refused(make):
     with pytest.raises(InputError, match=r"^blocking: "):
         make()
+
+
+PART_EXPRESSIONS = [
+    text("c"),
+    prefix("c", 1),
+    prefix("c", 4),
+    last_word("c"),
+    soundex("c"),
+    digits("c"),
+    digits("c", last=3),
+    year("c"),
+    tokens("c"),
+    qgrams("c", 2),
+    qgrams("c", 3),
+]
+
+
+@pytest.mark.parametrize("expression", PART_EXPRESSIONS, ids=str)
+@given(cells=st.lists(st.text(alphabet="abhwszé ß12𝄞ł", max_size=9), max_size=12))
+def test_keys_are_hashes_of_the_parts(expression: Expression, cells: list[str]) -> None:
+    """Kernels go over bytes; the plain way makes each part as a text and hashes it."""
+    texts = [found for found in dict.fromkeys(clean(cell, STANDARD) for cell in cells) if found]
+    table = keys_of_texts(expression, texts, TextBytes.of(texts))
+    if expression.exploded:
+        parts = [expression.values()(one) for one in texts]
+    else:
+        parts = [[value] if value else [] for value in expression.value_of_each(texts)]
+    offsets, keys = table.listed()
+    assert np.diff(offsets).tolist() == list(map(len, parts))
+    assert keys.tolist() == hash_texts([part for each in parts for part in each]).tolist()

@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from scdp._typing import Features, Floats, Integers
-from scdp.blocking.keys import mixed
+from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.evidence import EDGES, Dependence, Layout, TableEvidence
 from scdp.linkage.law import Names, Pairs, Weights

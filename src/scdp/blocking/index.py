@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.expressions import text
-from scdp.blocking.keys import KeyMaker, KeyTable, scattered
+from scdp.blocking.hashes import scattered
+from scdp.blocking.keys import KeyMaker, KeyTable
 from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
 
 Rows = NDArray[np.int32]

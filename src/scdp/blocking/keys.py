@@ -1,15 +1,10 @@
-"""Keys of rules: records and expressions enter; 64-bit hashes leave, 0 where a record has none.
-
-A hash depends on the text alone, so that keys made on different machines can be joined. Two texts of a million
-share one with a chance of about 3e-8, which would only make one pair more.
-"""
+"""Keys of rules: records and expressions enter; 64-bit hashes leave, 0 where a record has none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,6 +13,21 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.expressions import Expression
+from scdp.blocking.hashes import (
+    Hashes,
+    TextBytes,
+    hash_bytes,
+    hash_digits,
+    hash_last_words,
+    hash_prefixes,
+    hash_qgrams,
+    hash_sounds,
+    hash_texts,
+    hash_words,
+    mixed,
+    mixed_each,
+    offsets_of,
+)
 from scdp.blocking.rules import Equal, Identical, Overlap
 from scdp.compare.cells import STANDARD, Codes, clean_all, encode
 from scdp.table.records import Records
@@ -31,6 +41,7 @@ class TextColumns:
     def __init__(self, records: Records) -> None:
         self.records = records
         self._encoded: dict[tuple[str, ...], tuple[Codes, list[str]]] = {}
+        self._bytes: dict[tuple[str, ...], TextBytes] = {}
 
     def __len__(self) -> int:
         return len(self.records)
@@ -41,6 +52,12 @@ class TextColumns:
             several = len(columns) > 1
             self._encoded[columns] = self._joined(columns) if several else self._single(columns[0])
         return self._encoded[columns]
+
+    def bytes_of(self, columns: tuple[str, ...]) -> TextBytes:
+        """The bytes of the distinct texts."""
+        if columns not in self._bytes:
+            self._bytes[columns] = TextBytes.of(self.encoded(columns)[1])
+        return self._bytes[columns]
 
     def _single(self, column: str) -> tuple[Codes, list[str]]:
         found = self.records.encoded(column)
@@ -72,13 +89,6 @@ def _merge_equal(codes: Codes, texts: list[str]) -> tuple[Codes, list[str]]:
     return moved[codes], distinct
 
 
-Hashes = NDArray[np.uint64]
-
-_PRIME = np.uint64(0x100000001B3)
-_BASIS = np.uint64(0xCBF29CE484222325)
-_STIR_1, _STIR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
 @dataclass(frozen=True)
 class KeyTable:
     """The keys of record i are keys[offsets[i]:offsets[i + 1]]; without offsets keys[i], 0 if it has none."""
@@ -102,7 +112,7 @@ class KeyTable:
         if self.offsets is not None:
             return self.offsets, self.keys
         present = self.keys != 0
-        return _ends(present), self.keys[present]
+        return offsets_of(present), self.keys[present]
 
 
 class KeyMaker:
@@ -129,7 +139,9 @@ class KeyMaker:
             return reduce(_united, parts)
         codes, texts = self.columns.encoded(expression.columns)
         if expression not in self._of_texts:
-            self._of_texts[expression] = _keys_of_texts(expression, texts)
+            self._of_texts[expression] = keys_of_texts(
+                expression, texts, self.columns.bytes_of(expression.columns)
+            )
         table = self._of_texts[expression]
         if table.offsets is None:
             # The last place stands for missing, where the code -1 points.
@@ -170,81 +182,25 @@ def _united(first: KeyTable, second: KeyTable) -> KeyTable:
     return KeyTable(*united(*first.listed(), *second.listed()))
 
 
-def _keys_of_texts(expression: Expression, texts: Sequence[str]) -> KeyTable:
-    if not expression.exploded:
-        values = expression.value_of_each(texts)
-        keys = hash_texts(values)
-        keys[np.array([not value for value in values], dtype=bool)] = 0
+def keys_of_texts(expression: Expression, texts: Sequence[str], found: TextBytes) -> KeyTable:
+    """The keys of distinct texts, of which `found` are the bytes."""
+    part, length = expression.part, expression.length
+    if part == "tokens" or part == "qgrams":
+        keys, ends = hash_words(*found) if part == "tokens" else hash_qgrams(*found, length or 1)
+        return KeyTable(*distinct_within(ends, keys))
+    if part == "year":
+        years = expression.value_of_each(texts)
+        keys = hash_texts(years)
+        keys[np.array([not year for year in years], dtype=bool)] = 0
         return KeyTable(keys)
-    counts, values = _exploded(expression, texts)
-    codes, distinct = encode(values)
-    return KeyTable(*distinct_within(_ends(counts), hash_texts(distinct)[codes]))
-
-
-def _exploded(expression: Expression, texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """How many values each text has, and all of them one after the other; some may be there twice."""
-    if expression.part == "tokens":
-        # Words of cleaned texts are parted by single spaces, so that all texts can be split as one.
-        spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
-        return spaces + 1, " ".join(texts).split(" ") if texts else []
-    lists = list(map(expression.values(), texts))
-    return np.fromiter(map(len, lists), np.int64, len(lists)), list(chain.from_iterable(lists))
-
-
-def _ends(counts: NDArray[np.int64] | NDArray[np.bool_]) -> Integers:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-
-
-def hash_texts(texts: Sequence[str]) -> Hashes:
-    """A hash of each text's UTF-8 bytes, never 0."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    return hash_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), _ends(lengths))
-
-
-@kernel
-def stirred(value: np.uint64) -> np.uint64:
-    """The bits well mixed; the low one is set so that no key is 0, which is missing."""
-    value = (value ^ (value >> np.uint64(30))) * _STIR_1
-    value = (value ^ (value >> np.uint64(27))) * _STIR_2
-    return (value ^ (value >> np.uint64(31))) | np.uint64(1)
-
-
-@kernel
-def mixed(first: np.uint64, second: np.uint64) -> np.uint64:
-    """One key for two; (a, b) and (b, a) differ."""
-    return stirred((first * _PRIME) ^ (second + _BASIS))
-
-
-@kernel
-def mixed_each(first: Hashes, second: Hashes, need_both: bool) -> Hashes:
-    """One key a record for two; if both are needed, 0 where either is missing."""
-    keys = np.zeros(len(first), dtype=np.uint64)
-    for row in range(len(first)):
-        if not need_both or (first[row] != 0 and second[row] != 0):
-            keys[row] = mixed(first[row], second[row])
-    return keys
-
-
-@kernel
-def scattered(rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """A fixed number for each row by which neighbouring rows are far apart."""
-    numbers = np.empty(len(rows), dtype=np.int64)
-    for place in range(len(rows)):
-        numbers[place] = np.int64(stirred(np.uint64(rows[place]) + _BASIS) >> np.uint64(1))
-    return numbers
-
-
-@kernel
-def hash_bytes(content: NDArray[np.uint8], offsets: Integers) -> Hashes:
-    """FNV-1a of each slice, stirred; the low bit is set so that none is 0."""
-    hashes = np.empty(len(offsets) - 1, dtype=np.uint64)
-    for text in range(len(hashes)):
-        value = _BASIS
-        for place in range(offsets[text], offsets[text + 1]):
-            value = (value ^ np.uint64(content[place])) * _PRIME
-        hashes[text] = stirred(value)
-    return hashes
+    kernels: dict[str, Callable[[], Hashes]] = {
+        "text": lambda: hash_bytes(*found),
+        "prefix": lambda: hash_prefixes(*found, length or 1),
+        "last_word": lambda: hash_last_words(*found),
+        "soundex": lambda: hash_sounds(*found),
+        "digits": lambda: hash_digits(*found, length or 0),
+    }
+    return KeyTable(kernels[part]())
 
 
 @kernel

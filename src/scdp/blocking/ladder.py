@@ -23,7 +23,8 @@ from scdp.blocking import (
     tokens,
 )
 from scdp.blocking.estimates import scaled_up_candidates
-from scdp.blocking.keys import TextColumns, scattered
+from scdp.blocking.hashes import scattered
+from scdp.blocking.keys import TextColumns
 from scdp.blocking.pool import ChosenBlocking, RulePool
 from scdp.blocking.training import profile
 from scdp.errors import InputError

@@ -17,7 +17,8 @@ import numpy as np
 from scdp._typing import Booleans, Floats, Integers
 from scdp.blocking.cover import Kept, by_gain, greedy_path
 from scdp.blocking.estimates import Sample
-from scdp.blocking.keys import KeyMaker, TextColumns, scattered
+from scdp.blocking.hashes import scattered
+from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, identical
 from scdp.blocking.training import proposed_rules, training_sample
 from scdp.table.records import Records

@@ -15,7 +15,7 @@ from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking, connected_components
 from scdp.blocking.candidates import search_of, worker_count
-from scdp.blocking.keys import scattered
+from scdp.blocking.hashes import scattered
 from scdp.compare import Comparison
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble

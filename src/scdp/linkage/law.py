@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Features, Floats, Integers
-from scdp.blocking.keys import mixed
+from scdp.blocking.hashes import mixed
 
 
 class Neighbours(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -48,6 +49,17 @@ class EncodedColumn:
         places[sorted(range(len(self.texts)), key=self.texts.__getitem__)] = np.arange(1, len(self.texts) + 1)
         places[MISSING] = 0
         return places[self.codes]
+
+    def with_texts(self, texts: Sequence[str | None]) -> EncodedColumn:
+        """The same cells with other texts, one for each there is now; None, and white space alone, is missing."""
+        blank = {text for text in texts if not text or text.isspace()}
+        kept = [None if text in blank else text for text in texts] if blank else texts
+        if kept == self.texts:
+            return self
+        moved = EncodedColumn.of(list(kept))
+        assert moved is not None, "these are texts"
+        # The code -1 of a missing cell points at the last place.
+        return EncodedColumn(np.append(moved.codes, np.int32(MISSING))[self.codes], moved.texts)
 
     def take(self, rows: NDArray[Any]) -> EncodedColumn:
         """The given rows, in that order; texts that none of them has are gone."""

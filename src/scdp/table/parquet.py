@@ -11,6 +11,7 @@ import numpy as np
 
 from scdp.errors import InputError
 from scdp.io.untrusted import largest_unpacked
+from scdp.table.encoded import EncodedColumn
 from scdp.table.records import (
     MIDNIGHT,
     Column,
@@ -20,7 +21,11 @@ from scdp.table.records import (
     check_width,
     column_of,
     drop_ending,
+    records_of_encoded,
 )
+
+# Where so many cells differ, to look each up by itself costs more than to take it as it is.
+MOSTLY_DISTINCT = 0.9
 
 
 def read_parquet(place: Path) -> Records:
@@ -50,7 +55,7 @@ def read_parquet(place: Path) -> Records:
                 f"{place}: cannot be read, since too many files are open; close some, or raise  ulimit -n"
             ) from error
         raise InputError(f"{place}: the file is not Parquet, or damaged or cut off; make it again") from error
-    return check_no_zero(Records(columns, str(place)))
+    return check_no_zero(records_of_encoded(columns, str(place)))
 
 
 def _parquet_names(connection: Any, place: list[str]) -> list[str]:
@@ -71,18 +76,44 @@ def _check_no_bytes(described: Sequence[Sequence[Any]], names: Sequence[str], so
             raise InputError(f"{source}: column {name!r} holds bytes and not text; write it as text")
 
 
-def _parquet_column(connection: Any, table: str, place: list[str], name: str, kind: str) -> Column:
+def _parquet_column(
+    connection: Any, table: str, place: list[str], name: str, kind: str
+) -> Column | EncodedColumn:
     """One column at a time, so that texts that occur again are never all there at once."""
-    quoted = '"' + name.replace('"', '""') + '"'
-    found = connection.execute(f"SELECT {quoted}::VARCHAR AS cells FROM {table}", place).fetchnumpy()["cells"]
-    cells = np.ma.getdata(found).tolist()
-    for row in np.flatnonzero(np.ma.getmaskarray(found)).tolist():
-        cells[row] = None
+    found = encode_column(connection, f"SELECT {quoted(name)}::VARCHAR AS cell FROM {table}", place)
+    texts: list[str | None] = list(found.texts) if isinstance(found, EncodedColumn) else found.tolist()
     if kind in ("FLOAT", "DOUBLE"):
-        cells = drop_ending([None if cell == "nan" else cell for cell in cells], ".0")
+        texts = drop_ending([None if text == "nan" else text for text in texts], ".0")
     elif kind.startswith("TIMESTAMP"):
-        cells = drop_ending(cells, MIDNIGHT)
-    return column_of(cells)
+        texts = drop_ending(texts, MIDNIGHT)
+    return found.with_texts(texts) if isinstance(found, EncodedColumn) else column_of(texts)
+
+
+def quoted(name: str) -> str:
+    """A column's name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def encode_column(connection: Any, query: str, parameters: Sequence[Any] = ()) -> Column | EncodedColumn:
+    """The texts of a query for one column, `cell`, encoded by the database; as they are where nearly all differ."""
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE cells AS {query}", list(parameters))
+    n_cells, n_texts = connection.execute(
+        "SELECT count(*), approx_count_distinct(cell) FROM cells"
+    ).fetchone()
+    if n_texts > MOSTLY_DISTINCT * n_cells:
+        found = connection.execute("SELECT cell FROM cells ORDER BY rowid").fetchnumpy()["cell"]
+        column: Column = np.array(np.ma.getdata(found), dtype=object)
+        column[np.ma.getmaskarray(found)] = None
+        return column
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE texts AS SELECT cell, row_number() OVER (ORDER BY min(rowid)) - 1 AS code "
+        "FROM cells WHERE cell IS NOT NULL GROUP BY cell"
+    )
+    texts = connection.execute("SELECT cell FROM texts ORDER BY code").fetchnumpy()["cell"].tolist()
+    codes = connection.execute(
+        "SELECT coalesce(texts.code, -1)::INTEGER AS code FROM cells LEFT JOIN texts USING (cell) ORDER BY cells.rowid"
+    ).fetchnumpy()["code"]
+    return EncodedColumn(np.ascontiguousarray(codes, dtype=np.int32), texts)
 
 
 def _check_parquet_size(connection: Any, table: str, place: Path, n_columns: int) -> None:

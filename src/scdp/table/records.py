@@ -106,6 +106,20 @@ class Records:
             yield dict(zip(self.columns, cells, strict=True))
 
 
+def records_of_encoded(
+    columns: Mapping[str, Column | EncodedColumn], source: str, row_numbers: NDArray[np.int64] | None = None
+) -> Records:
+    """Records of which some columns are encoded already."""
+    encoded = {name: column for name, column in columns.items() if isinstance(column, EncodedColumn)}
+    cells = {
+        name: column.cells if isinstance(column, EncodedColumn) else column
+        for name, column in columns.items()
+    }
+    records = Records(cells, source, row_numbers)
+    records._encoded.update(encoded)
+    return records
+
+
 def complete_column(records: Records, column: str) -> Column:
     """The cells of a column that must have no missing one."""
     cells = records[column]
@@ -281,11 +295,10 @@ def check_width(n_columns: int, source: str) -> None:
 def check_no_zero(records: Records) -> Records:
     """The records, none of whose cells holds a zero byte."""
     for name, column in records.columns.items():
-        texts = column.tolist()
-        row = None
-        if "\0" in "".join(filter(None, texts)):
-            row = next(index for index, cell in enumerate(texts) if cell and "\0" in cell)
-        if row is not None or "\0" in name:
+        found = records._encoded.get(name)
+        texts = column.tolist() if found is None else found.texts
+        if "\0" in name or "\0" in "".join(filter(None, texts)):
+            row = next((index for index, cell in enumerate(column.tolist()) if cell and "\0" in cell), None)
             where = "in its name" if row is None else f"in row {records.row_number(row)}"
             raise InputError(
                 f"{records.source}: column {name!r} holds a zero byte {where}; leave that character out"

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.expressions import Expression, text
-from scdp.blocking.keys import KeyMaker, TextColumns, hash_texts, scattered
+from scdp.blocking.hashes import hash_texts, scattered
+from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.engines.spark.session import mapped
 from scdp.engines.spark.tables import ROW, SparkRecords, batch_of, batch_records, in_order, integers, sliced

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.blocking.keys import mixed
+from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Limits
 from scdp.linkage.conditioning.enumeration import MOST_GIVEN, MOST_RECORDS, Few, enumerate_law
 from scdp.linkage.law import (
