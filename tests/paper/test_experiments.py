@@ -11,7 +11,7 @@ from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
 from scdp.paper.baselines.pairs import take_raw
 from scdp.paper.experiments import chapters, paper
-from scdp.paper.experiments.document import Figure, Heading, Paragraph, Table, to_html, to_markdown
+from scdp.paper.experiments.document import Figure, Heading, Paragraph, TextTable, to_html, to_markdown
 from scdp.paper.experiments.protocol import Effort, Outcome, Watch, join_parts
 from scdp.paper.experiments.results import Parts, rows_of, score_draws, score_part, write_atomically
 from scdp.paper.experiments.run import one_thread_a_library, plan_jobs
@@ -433,7 +433,7 @@ def test_documents_escape_what_records_hold(tmp_path):
     blocks = [
         Heading("A <b>", 1),
         Paragraph("x & y"),
-        Table(("a", "b"), (("1|2", "<script>"),)),
+        TextTable(("a", "b"), (("1|2", "<script>"),)),
         Figure(picture, "c"),
     ]
     page = to_html(blocks, "T")

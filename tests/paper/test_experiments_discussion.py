@@ -13,13 +13,13 @@ from scdp.paper.experiments.discussion import (
     comparison_chapter,
     written_remarks,
 )
-from scdp.paper.experiments.document import Paragraph, Table
+from scdp.paper.experiments.document import Paragraph, TextTable
 from scdp.paper.experiments.paper import PUBLISHED
 from scdp.paper.experiments.results import rows_of
 
 
 def table_of(blocks):
-    return next(block for block in blocks if isinstance(block, Table))
+    return next(block for block in blocks if isinstance(block, TextTable))
 
 
 def rows_as_published(task):

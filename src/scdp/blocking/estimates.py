@@ -18,7 +18,7 @@ from scdp.blocking.expressions import Expression
 from scdp.blocking.index import (
     ROUNDING,
     Groups,
-    Tokens,
+    RecordTokens,
     blocks_of,
     build_index,
     inverted,
@@ -206,7 +206,7 @@ def _in_blocks(sample: Sample, blocking: Blocking, rules: Sequence[Rule]) -> flo
     return blocks * sample.scale**2 + near * sample.scale
 
 
-def _shared(tokens: Tokens, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+def _shared(tokens: RecordTokens, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
     return shared_weights(tokens.offsets, tokens.tokens, tokens.weights, left, right)
 
 

@@ -153,7 +153,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Tokens:
+class RecordTokens:
     """Record i has tokens[offsets[i]:offsets[i + 1]], rarest first; the first `n_searched[i]` are posted."""
 
     offsets: NDArray[np.int64]
@@ -168,7 +168,7 @@ def rarities(sizes: NDArray[np.float64], n_records: float) -> NDArray[np.float64
     return np.log(n_records / sizes) / np.log(max(n_records, 2))
 
 
-def tokens_of(groups: Groups, weights: NDArray[np.float64], n_records: int, rarity: float) -> Tokens:
+def tokens_of(groups: Groups, weights: NDArray[np.float64], n_records: int, rarity: float) -> RecordTokens:
     """Tokens as groups of records, with their weights, turned into tokens by record with postings."""
     rank = np.argsort(-weights, kind="stable")
     place = np.empty(len(rank), dtype=np.int64)
@@ -180,7 +180,9 @@ def tokens_of(groups: Groups, weights: NDArray[np.float64], n_records: int, rari
     offsets = ends_of(np.bincount(groups.members, minlength=n_records))
     ordered = weights[rank]
     n_searched = searched(offsets, tokens, ordered, rarity)
-    return Tokens(offsets, tokens, ordered, n_searched, _postings(offsets, tokens, n_searched, len(rank)))
+    return RecordTokens(
+        offsets, tokens, ordered, n_searched, _postings(offsets, tokens, n_searched, len(rank))
+    )
 
 
 def _postings(
@@ -284,7 +286,7 @@ class IndexParts:
         self.n_records = len(maker.columns)
         self.blocks: list[Groups] = []
         self.chains: list[tuple[Groups, int]] = []
-        self.tokens: list[tuple[Tokens, float]] = []
+        self.tokens: list[tuple[RecordTokens, float]] = []
         self.oversized: list[Oversized] = []
 
     def add(self, rule: Rule) -> None:
@@ -371,7 +373,7 @@ def _chain_part(chains: Sequence[tuple[Groups, int]], n_records: int) -> ChainPa
     return ChainPart(rows, places, lows.astype(places.dtype), highs.astype(places.dtype), groups.members)
 
 
-def _token_part(found: Sequence[tuple[Tokens, float]]) -> TokenPart:
+def _token_part(found: Sequence[tuple[RecordTokens, float]]) -> TokenPart:
     """The tokens of all overlap rules side by side: those of a later rule get higher numbers."""
     parts = [part for part, _ in found]
     starts = np.cumsum([0, *(len(part.weights) for part in parts)]).astype(np.int32)

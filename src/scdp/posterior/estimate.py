@@ -30,8 +30,8 @@ from scdp.errors import InputError
 from scdp.posterior.draws import StoredDraws
 from scdp.posterior.exact import MOST_ITEMS, solve_linked
 from scdp.posterior.pairs import (
-    Graph,
     Merges,
+    PairGraph,
     apply_merges,
     build_graph,
     count_pairs_by_component,
@@ -41,7 +41,7 @@ from scdp.posterior.pairs import (
     unite,
 )
 from scdp.posterior.partitions import (
-    Components,
+    ComponentItems,
     canonical_labels,
     find_components,
     group_items,
@@ -245,7 +245,7 @@ class LinkProblem:
     left: SmallIntegers
     right: SmallIntegers
     counts: SmallIntegers
-    uncounted: Components
+    uncounted: ComponentItems
 
     @classmethod
     def of(cls, draws: SmallIntegers, weights: Integers, anchored: Booleans) -> LinkProblem:
@@ -262,7 +262,7 @@ class LinkProblem:
             weights[linked.items],
             anchored[linked.items],
             *count_pairs_by_component(columns, linked.bounds, ~dense),
-            Components(np.arange(len(linked.items)), linked.bounds).select(dense),
+            ComponentItems(np.arange(len(linked.items)), linked.bounds).select(dense),
         )
 
     @property
@@ -279,7 +279,7 @@ class LinkProblem:
         return self.counts * self.weights[self.left] * self.weights[self.right]
 
     @cached_property
-    def graph(self) -> Graph:
+    def graph(self) -> PairGraph:
         return build_graph(self.n_linked, self.left, self.right, self.totals)
 
     @cached_property
@@ -320,7 +320,7 @@ class LinkProblem:
         self._solve_exactly(counted.select(small), price, labels)
         large = counted.select(counted.sizes > MOST_ITEMS)
         search_components(
-            Components(
+            ComponentItems(
                 np.concatenate([large.items, self.uncounted.items]),
                 np.concatenate([large.bounds, large.bounds[-1] + self.uncounted.bounds[1:]]),
             ),
@@ -358,15 +358,15 @@ class LinkProblem:
         full[self.items] = labels
         return canonical_labels(full)
 
-    def _split_at(self, price: float) -> Components:
+    def _split_at(self, price: float) -> ComponentItems:
         """Components of counted items that pairs above half the price connect."""
         strong = 2.0 * self.counts > price * self.n_draws
         parents = np.arange(self.n_linked, dtype=np.int32)
         unite(self.left[strong], self.right[strong], parents)
         lead_to_roots(parents)
-        return Components(*group_items(canonical_labels(parents)))
+        return ComponentItems(*group_items(canonical_labels(parents)))
 
-    def _solve_exactly(self, components: Components, price: float, labels: Integers) -> None:
+    def _solve_exactly(self, components: ComponentItems, price: float, labels: Integers) -> None:
         pieces = np.linspace(0, len(components.sizes), 4 * count_workers(-1) + 1).astype(np.int64)
 
         def solve(piece: int) -> None:

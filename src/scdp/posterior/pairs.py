@@ -173,7 +173,7 @@ def count_pairs_in_draws(draws: SmallIntegers, counts: Integers) -> int:
     return total
 
 
-class Graph(NamedTuple):
+class PairGraph(NamedTuple):
     """The neighbours of item i, with the totals of the pairs, stand from starts[i] to starts[i + 1]."""
 
     starts: Integers
@@ -190,16 +190,16 @@ class Merges(NamedTuple):
     pairs: Integers
 
 
-def build_graph(n_items: int, left: SmallIntegers, right: SmallIntegers, totals: Integers) -> Graph:
+def build_graph(n_items: int, left: SmallIntegers, right: SmallIntegers, totals: Integers) -> PairGraph:
     """Every pair from both sides; a pair may occur more than once, and its totals then add up."""
-    graph = Graph(
+    graph = PairGraph(
         np.zeros(n_items + 2, np.int64), np.empty(2 * len(left), np.int32), np.empty(2 * len(left), np.int64)
     )
     fill_graph(left, right, totals, *graph)
     return graph._replace(starts=graph.starts[:-1])
 
 
-def merge_by_average(graph: Graph, weights: Integers, anchored: Booleans) -> Merges:
+def merge_by_average(graph: PairGraph, weights: Integers, anchored: Booleans) -> Merges:
     """All merges of clusters with a pair between them; `weights` are items' sizes, anchored items are never merged."""
     n_items = len(weights)
     found = np.empty((4, max(0, n_items - 1)), np.int64)
@@ -248,7 +248,7 @@ def fill_graph(
             starts[one + 1] += 1
 
 
-class Neighbours(NamedTuple):
+class NeighbourLists(NamedTuple):
     """A linked list of entries (neighbour, total) for each cluster, and where an entry is in the present scan."""
 
     heads: Integers
@@ -260,7 +260,7 @@ class Neighbours(NamedTuple):
 
 
 @kernel
-def list_neighbours(graph: Any) -> Neighbours:
+def list_neighbours(graph: Any) -> NeighbourLists:
     """The graph as linked lists, which can be joined."""
     n_items = len(graph.starts) - 1
     heads, tails = np.full(n_items, -1), np.full(n_items, -1)
@@ -270,7 +270,7 @@ def list_neighbours(graph: Any) -> Neighbours:
         if begin < end:
             heads[item], tails[item] = begin, end - 1
             following[end - 1] = -1
-    return Neighbours(
+    return NeighbourLists(
         heads, tails, following, graph.targets.copy(), graph.totals.copy(), np.full(n_items, -1)
     )
 

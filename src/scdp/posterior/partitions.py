@@ -61,7 +61,7 @@ def compact_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
     return ids, first, last - first + 1
 
 
-class Components(NamedTuple):
+class ComponentItems(NamedTuple):
     """Items ordered by component, each item's in ascending order, and where each component begins."""
 
     items: Integers
@@ -71,13 +71,13 @@ class Components(NamedTuple):
     def sizes(self) -> Integers:
         return np.diff(self.bounds)
 
-    def select(self, which: Booleans) -> Components:
+    def select(self, which: Booleans) -> ComponentItems:
         """Some of the components, in the same order."""
         items = self.items[np.repeat(which, self.sizes)]
-        return Components(items, np.concatenate([[0], np.cumsum(self.sizes[which])]))
+        return ComponentItems(items, np.concatenate([[0], np.cumsum(self.sizes[which])]))
 
 
-def find_components(chunks: Iterable[SmallIntegers], n_items: int) -> Components:
+def find_components(chunks: Iterable[SmallIntegers], n_items: int) -> ComponentItems:
     """Components of items (from 0) that any row of any chunk (draw, item) of labels puts together.
 
     A negative label is no label: its item is with no other.
@@ -86,7 +86,7 @@ def find_components(chunks: Iterable[SmallIntegers], n_items: int) -> Components
     for draws in chunks:
         connect(draws, np.full(int(draws.max(initial=-1)) + 1, -1, np.int64), parents)
     lead_to_roots(parents)
-    return Components(*group_items(canonical_labels(parents)))
+    return ComponentItems(*group_items(canonical_labels(parents)))
 
 
 def group_items(labels: SmallIntegers) -> tuple[Integers, Integers]:

@@ -17,7 +17,7 @@ from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.exact import MOST_ITEMS, solve_components
 from scdp.posterior.moves import Candidate, Overlaps, descend, find_begins
-from scdp.posterior.partitions import Components, canonical_labels, find_components, group_items
+from scdp.posterior.partitions import ComponentItems, canonical_labels, find_components, group_items
 from scdp.posterior.summaries import Loss, Partition, compute_terms
 
 MAX_ROUNDS = 20
@@ -82,7 +82,7 @@ def minimise_expected_loss(
 
 
 def search_components(
-    components: Components,
+    components: ComponentItems,
     draws: SmallIntegers,
     labels: Integers,
     *,
@@ -125,7 +125,7 @@ def search_components(
         labels[batch] = batch[items[bounds[:-1]]][found]
 
 
-def _split_into_batches(components: Components) -> list[Integers]:
+def _split_into_batches(components: ComponentItems) -> list[Integers]:
     """The items of whole components, about as many at a time as are searched best; components are independent."""
     if not len(components.items):
         return []
@@ -139,7 +139,7 @@ def _count_starts(n_labels: int) -> int:
 
 
 def _solve(
-    components: Components,
+    components: ComponentItems,
     draws: SmallIntegers,
     fixed: SmallIntegers,
     weights: Integers,

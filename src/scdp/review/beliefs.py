@@ -16,7 +16,7 @@ from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.linkage.shards import label_by_first
 from scdp.posterior import Posterior
 from scdp.posterior.pairs import count_pairs_by_component, take_columns
-from scdp.posterior.partitions import Components, find_components
+from scdp.posterior.partitions import ComponentItems, find_components
 from scdp.table.decisions import Constraints
 
 # Draws (draws x pairs) that are looked at together.
@@ -223,7 +223,7 @@ class Beliefs:
         bounds = self._components.bounds
         return self._components.items[bounds[code] : bounds[code + 1]]
 
-    def _count_pairs(self, linked: Components) -> PairBeliefs:
+    def _count_pairs(self, linked: ComponentItems) -> PairBeliefs:
         columns = take_columns(self.base, linked.items)
         left, right, _ = count_pairs_by_component(columns, linked.bounds)
         found = self._beliefs_of(columns, left.astype(np.int64), right.astype(np.int64))

@@ -32,7 +32,7 @@ RANDOM = re.compile(r"drawn at random, probability (0\.\d+|1\.0+)")
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
 
 
-class Source(Protocol):
+class BeliefSource(Protocol):
     """Where beliefs come from."""
 
     def refresh(self, constraints: Constraints, before: Beliefs | None) -> Beliefs:
@@ -79,7 +79,7 @@ class Session:
     ----------
     log : DecisionLog
         Keeps the answers.
-    source : Source
+    source : BeliefSource
         Gives the beliefs.
     seed : int
         Of the questions at random.
@@ -92,7 +92,7 @@ class Session:
     def __init__(
         self,
         log: DecisionLog,
-        source: Source,
+        source: BeliefSource,
         seed: int = 0,
         ask_at_random: bool = True,
         clock: Callable[[], float] = time.monotonic,

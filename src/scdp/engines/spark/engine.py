@@ -32,7 +32,7 @@ MEETING = "left long, right long"
 SAMPLED = "row long, draws array<int>"
 
 
-class Given(NamedTuple):
+class GivenRows(NamedTuple):
     """What is known of all rows: the numbers of given clusters (-1 = none), and conditions."""
 
     known: Integers
@@ -56,7 +56,7 @@ def sample_components(
 ) -> Any:
     """(row, draws) of the rows in pairs (left, right, features), from (row, component). Not computed yet.
 
-    `given` is None, or has a `Given` of all rows as its value.
+    `given` is None, or has a `GivenRows` of all rows as its value.
 
     In each draw a row is labelled by the first row of its cluster. Rows in no pair are alone in all draws.
     """
@@ -77,7 +77,7 @@ def _sample(ensemble: Ensemble, n_draws: int, seed: int, given: Any, batches: It
         yield batch_of(row=shard.items, draws=listed)
 
 
-def shard_of(table: Any, given: Given | None = None) -> Shard:
+def shard_of(table: Any, given: GivenRows | None = None) -> Shard:
     """Entries of whole components as arrays, in the order that they have on one machine."""
     left, right = integers(table, "left"), integers(table, "right")
     items, places = np.unique(np.concatenate([left, right]), return_inverse=True)
@@ -108,7 +108,7 @@ def cluster_on_spark(
     job: CompareJob,
     n_draws: int,
     seed: int,
-    given: Given | None = None,
+    given: GivenRows | None = None,
 ) -> Any:
     """(row, draws) of every row that may be together with another, in no order; computed and kept by executors."""
     check_fields(job.fields)
@@ -135,7 +135,7 @@ def _only_meeting(given: Any, batches: Iterable[Any]) -> Iterator[Any]:
         yield batch_of(left=left[meets], right=right[meets])
 
 
-def _tie_frame(session: Any, given: Given, n_features: int) -> Any:
+def _tie_frame(session: Any, given: GivenRows, n_features: int) -> Any:
     import pyarrow as pa
 
     left, right = given.ties()
@@ -199,6 +199,6 @@ class SparkEngine:
         settled = settle(blocked, comparer, sample_candidates(search, rows, len(known)), conditions)
         job = CompareJob(blocked.fields, comparer.count(), settled.ensemble, settled.prefilter)
         anything = conditions is not None or bool((known >= 0).any())
-        given = Given(known, conditions) if anything else None
+        given = GivenRows(known, conditions) if anything else None
         sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)
         return collected_draws(sampled, known, n_draws)

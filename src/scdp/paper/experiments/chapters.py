@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
+from scdp.paper.experiments.document import Block, Heading, Paragraph, TextTable
 from scdp.paper.experiments.paper import (
     CHAIN_HOURS,
     CHAINS,
@@ -104,11 +104,11 @@ def _scale_chapter(features: str, own: Sequence[Row]) -> list[Block]:
     blocks += [Heading(f"{title}: edit distances with free merges", 4), merge_free_table(own)]
     notes = tuple((row["title"], text) for row in own if (text := _note(row)))
     if notes:
-        blocks += [Heading(f"{title}: notes", 4), Table(("system", "note"), notes, words=(0, 1))]
+        blocks += [Heading(f"{title}: notes", 4), TextTable(("system", "note"), notes, words=(0, 1))]
     return blocks
 
 
-def merge_free_table(rows: Sequence[Row]) -> Table:
+def merge_free_table(rows: Sequence[Row]) -> TextTable:
     """CED and NES as defined and with merges that cost nothing, the paper's in brackets."""
     lines = []
     for row in rows:
@@ -116,7 +116,7 @@ def merge_free_table(rows: Sequence[Row]) -> Table:
         strict = (beside(found[name], paper.get(name)) for name in ("ced", "nes"))
         free = (beside(found[f"{name}_merge_free"], paper.get(name)) for name in ("ced", "nes"))
         lines.append((make_title(row), *strict, *free))
-    return Table(("system", "CED", "NES", "CED, merges free", "NES, merges free"), tuple(lines))
+    return TextTable(("system", "CED", "NES", "CED, merges free", "NES, merges free"), tuple(lines))
 
 
 def _note(row: Row) -> str:
@@ -124,10 +124,10 @@ def _note(row: Row) -> str:
     return " ".join(filter(None, (oracle, row["note"])))
 
 
-def score_table(rows: Sequence[Row]) -> Table:
+def score_table(rows: Sequence[Row]) -> TextTable:
     """Our metrics with the paper's in brackets, and what they cost."""
     header = ("system", *NAMES, "clusters", "draws", "seconds", "chains", "sweeps", "R-hat")
-    return Table(header, tuple(_score_row(row) for row in rows))
+    return TextTable(header, tuple(_score_row(row) for row in rows))
 
 
 def _score_row(row: Row) -> tuple[str, ...]:
@@ -149,11 +149,11 @@ def make_title(row: Row) -> str:
     return row["title"] + (" (oracle)" if row["oracle"] else "")
 
 
-def draws_table(rows: Sequence[Row]) -> Table:
+def draws_table(rows: Sequence[Row]) -> TextTable:
     """For samplers: the mean over draws with its standard deviation over chains, and the mean over last draws."""
     sampled = [row for row in rows if row["draws"]]
     header = ("system", *(f"{name}, mean ± chains" for name in NAMES), "clusters", "F, last", "VI, last")
-    return Table(header, tuple(map(_draws_row, sampled)))
+    return TextTable(header, tuple(map(_draws_row, sampled)))
 
 
 def _draws_row(row: Row) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def summary_chapter(rows: Sequence[Row]) -> list[Block]:
     header = ("system", *(f"{TASKS[task].title}, {features}" for task, features in shown))
     return [
         Heading("Summary: F on all tasks (Table 5)"),
-        Table(header, tuple(lines)),
+        TextTable(header, tuple(lines)),
     ]
 
 
@@ -213,7 +213,7 @@ def authors_chapter(rows: Sequence[Row]) -> list[Block]:
         return []
     return [
         Heading("Reference matching: mean over the three authors"),
-        Table(("system", "F", "VI", "NVI"), tuple(lines)),
+        TextTable(("system", "F", "VI", "NVI"), tuple(lines)),
     ]
 
 
@@ -236,7 +236,7 @@ def speed_chapter(rows: Sequence[Row]) -> list[Block]:
             "extrapolated from the sweeps that were run; whatever else the machine did is in it. The paper's "
             "machines are twenty years older; its hours say what a run cost then."
         ),
-        Table(("task", "system", "ours, seconds", "paper, hours", "ratio"), tuple(lines), words=(0, 1)),
+        TextTable(("task", "system", "ours, seconds", "paper, hours", "ratio"), tuple(lines), words=(0, 1)),
     ]
 
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from scdp.paper.experiments.chapters import NONE, score
-from scdp.paper.experiments.document import Block, Heading, Paragraph, Table
+from scdp.paper.experiments.document import Block, Heading, Paragraph, TextTable
 from scdp.paper.experiments.paper import PUBLISHED, SUMMARY_SYSTEMS
 from scdp.paper.experiments.results import Row
 from scdp.paper.experiments.systems import SYSTEMS
@@ -144,7 +144,7 @@ def claims_chapter(rows: Sequence[Row]) -> list[Block]:
             "Whether each holds, by F unless it says otherwise: first for our numbers, in brackets for the paper's "
             "own. An empty cell: the claim is not about this task, or a system was not run."
         ),
-        Table(
+        TextTable(
             ("claim", *(f"{TASKS[task].title}, {features}" for task, features in places), "in full"),
             answered,
             words=(0, len(places) + 1),
@@ -264,7 +264,7 @@ def _rank_names(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{SYSTEMS[name].title} {score(scores[name])}" for name in names)
 
 
-def _table(task: str, found: Found, remarks: Remarks | None) -> Table:
+def _table(task: str, found: Found, remarks: Remarks | None) -> TextTable:
     """For each system the paper's F and VI, and ours with a verdict at each scale that was run."""
     scales = [each for each in FEATURES if any(key[:2] == (task, each) for key in found)]
     lines = []
@@ -279,8 +279,8 @@ def _table(task: str, found: Found, remarks: Remarks | None) -> Table:
     header += [f"{features} {what}" for features in scales for what in ("F", "VI", "verdict on F")]
     words = (0, *(5 + 3 * place for place in range(len(scales))))
     if remarks is None:
-        return Table(tuple(header), tuple(lines), words=words)
-    return Table((*header, "what an experiment shows"), tuple(lines), words=(*words, len(header)))
+        return TextTable(tuple(header), tuple(lines), words=words)
+    return TextTable((*header, "what an experiment shows"), tuple(lines), words=(*words, len(header)))
 
 
 def _compare_row(row: Row | None) -> tuple[str, str, str]:

@@ -25,7 +25,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Cells are text; the first column is the row's name, the others are numbers and stand to the right."""
 
     header: tuple[str, ...]
@@ -41,7 +41,7 @@ class Figure:
     caption: str
 
 
-Block = Heading | Paragraph | Table | Figure
+Block = Heading | Paragraph | TextTable | Figure
 
 
 def to_markdown(blocks: Sequence[Block], folder: Path) -> str:
@@ -134,7 +134,7 @@ def _figure(figure: Figure) -> str:
     )
 
 
-def _table_rows(table: Table) -> str:
+def _table_rows(table: TextTable) -> str:
     head = "".join(_cell("th", column, text, table) for column, text in enumerate(table.header))
     lines = (
         "<tr>" + "".join(_cell("td", column, text, table) for column, text in enumerate(row)) + "</tr>"
@@ -143,6 +143,6 @@ def _table_rows(table: Table) -> str:
     return f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
 
 
-def _cell(tag: str, column: int, text: str, table: Table) -> str:
+def _cell(tag: str, column: int, text: str, table: TextTable) -> str:
     kind = ' class="words"' if column in table.words else ""
     return f"<{tag}{kind}>{escape(text)}</{tag}>"

@@ -12,7 +12,7 @@ import numpy as np
 from scdp.errors import MissingExtraError
 from scdp.paper.experiments.chapters import score
 from scdp.paper.experiments.curves import Curve, Fits, fit_priors
-from scdp.paper.experiments.document import Block, Figure, Heading, Paragraph, Table
+from scdp.paper.experiments.document import Block, Figure, Heading, Paragraph, TextTable
 from scdp.paper.experiments.results import Part, write_bytes_atomically
 from scdp.paper.experiments.systems import SYSTEMS, Settings
 from scdp.paper.experiments.tasks import TASKS, load_problem
@@ -190,7 +190,7 @@ def figure1_chapter(fits: Sequence[Fits], out: Path) -> list[Block]:
             "parts it from the black one is the Gamma(1, 1) prior on alpha, which pulls large alphas down."
         ),
         Paragraph(_against_the_paper(fits)),
-        Table(FIT_COLUMNS, tuple(map(_fit_row, fits)), words=(0, len(FIT_COLUMNS) - 1)),
+        TextTable(FIT_COLUMNS, tuple(map(_fit_row, fits)), words=(0, len(FIT_COLUMNS) - 1)),
     ]
 
 
@@ -245,7 +245,7 @@ def _types(task: str, part: Part, out: Path) -> list[Block]:
     return [
         Heading(title, 3),
         Figure(path, caption),
-        Table(("type", "share", "a record", "another"), rows, words=(0, 2, 3)),
+        TextTable(("type", "share", "a record", "another"), rows, words=(0, 2, 3)),
     ]
 
 

@@ -152,7 +152,7 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
-class Job:
+class ExperimentJob:
     """One part: a system on a task, once."""
 
     task: str
@@ -207,7 +207,7 @@ def run(
         return parts.all(), failures
 
 
-def plan_jobs(tasks: Sequence[str], systems: Sequence[System], settings: Settings) -> list[Job]:
+def plan_jobs(tasks: Sequence[str], systems: Sequence[System], settings: Settings) -> list[ExperimentJob]:
     """Every system on every task it applies to, at every scale that matters to it.
 
     A system that applies to none of the tasks is refused.
@@ -217,7 +217,7 @@ def plan_jobs(tasks: Sequence[str], systems: Sequence[System], settings: Setting
         raise InputError(f"no system of {', '.join(idle)} applies to {', '.join(tasks)}")
     most = max(map(settings.repeats_of, tasks), default=0)
     return [
-        Job(task, system, repeat, features)
+        ExperimentJob(task, system, repeat, features)
         for repeat in range(most)
         for task in tasks
         for place, features in enumerate(settings.features_of(task))
@@ -228,7 +228,7 @@ def plan_jobs(tasks: Sequence[str], systems: Sequence[System], settings: Setting
     ]
 
 
-def _problem_of(job: Job, problems: dict[str, Problem], settings: Settings) -> Problem:
+def _problem_of(job: ExperimentJob, problems: dict[str, Problem], settings: Settings) -> Problem:
     """The task of the run's seed at the job's scale; each further repeat draws its own where anything is drawn."""
     drawn = job.repeat if job.task in DRAWN_BY_SEED else 0
     if not drawn and job.features == "unit":
@@ -236,7 +236,7 @@ def _problem_of(job: Job, problems: dict[str, Problem], settings: Settings) -> P
     return load_problem(job.task, settings.seed + drawn, job.features)
 
 
-def _make(job: Job, problem: Problem, settings: Settings, progress: RunProgress) -> Part:
+def _make(job: ExperimentJob, problem: Problem, settings: Settings, progress: RunProgress) -> Part:
     progress.begin(job.label, job.system.cost)
     chains, sweeps = settings.effort(job.task)
     effort = Effort(chains, sweeps, settings.seed_of(*job.names), settings.quick, progress.tell)
@@ -267,5 +267,5 @@ def one_thread_a_library() -> AbstractContextManager[Any]:
     return threadpool_limits(1)
 
 
-def _line(job: Job, part: Part) -> str:
+def _line(job: ExperimentJob, part: Part) -> str:
     return f"{job.label}: F {part['metrics']['f']:.3f}, {part['clusters']} clusters, {part['seconds']:.1f} s"
