@@ -35,7 +35,7 @@ STAGES = (
     ("draws in the order of rows", "scdp.posterior.posterior:Posterior.restricted"),
     ("uncertain pairs", "scdp.estimators.clustering:uncertain_pairs"),
     ("expected precision and recall", "scdp.posterior.posterior:Posterior.expected_metrics"),
-    ("write", "scdp.cli.cluster_command:_write"),
+    ("write", "scdp.report.outputs:write_outputs"),
 )
 
 

@@ -26,7 +26,6 @@ from product_cases import (
     write_csv,
 )
 from scdp import SCDP, EntityResolver, Spec, metrics
-from scdp.cli import cluster_command
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators import clustering
@@ -35,6 +34,7 @@ from scdp.estimators.result import Calibration
 from scdp.io.atomic import Staged
 from scdp.io.tables import stage_table
 from scdp.posterior import Posterior
+from scdp.report import outputs
 from scdp.results import folder as folder_of_result
 from scdp.results import read_result
 from scdp.table.readers import read_records
@@ -476,7 +476,7 @@ def test_an_interruption_leaves_nothing(problem, folder, tmp_path, monkeypatch):
     for place, name in (
         (clustering, "cluster_records"),
         (folder_of_result, "write_parquet"),
-        (cluster_command, "cluster_columns"),
+        (outputs, "cluster_columns"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, interrupted)
@@ -500,7 +500,7 @@ def test_an_old_file_survives_an_interruption(folder, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cluster_command, "cluster_columns", interrupted)
+    monkeypatch.setattr(outputs, "cluster_columns", interrupted)
     assert run("cluster", folder / "model", folder / "test.csv", "--out", out, "--force").exit_code == 130
     assert out.read_text(encoding="utf-8") == "old"
     assert {path.name for path in tmp_path.iterdir()} <= {"c.csv", "c.csv.checkpoint"}

@@ -262,7 +262,7 @@ def test_what_was_sampled_before_memory_was_used_up_is_kept_and_said(tmp_path, m
     def use_up(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("scdp.cli.cluster_command.cluster_columns", use_up)
+    monkeypatch.setattr("scdp.report.outputs.cluster_columns", use_up)
     result = run("cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c.csv")
     assert result.exit_code == 2
     assert "keeps what was sampled; go on with the same command and --resume" in result.stderr

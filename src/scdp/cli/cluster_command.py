@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from scdp.cli.checkpoint_options import SHARDS, checkpoint_folder, checkpoint_options
 from scdp.cli.fit_command import (
     NO_LABELS,
     estimator,
@@ -21,21 +17,19 @@ from scdp.cli.fit_command import (
     spec_of,
     told,
 )
-from scdp.cli.reading_options import reading_options
+from scdp.cli.options import SHARDS, checkpoint_folder, checkpoint_options, reading_options
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
     from scdp.estimators.result import ClusterResult
-    from scdp.io.atomic import Staged
-    from scdp.io.targets import Given
     from scdp.linkage.shards import Engine
+    from scdp.report.outputs import Outputs
     from scdp.table.decisions import Decision
     from scdp.table.records import Records
     from scdp.table.text_files import Reading
 
-REPORT_MODULE = "scdp.report.result_page"
 EXAMPLES = """\b
 Examples:
   scdp cluster records.csv --out clusters.csv
@@ -46,29 +40,6 @@ Examples:
 
 _PATH = click.Path(path_type=Path)
 INTERVAL = 0.9
-
-
-class Outputs(NamedTuple):
-    """The files to write; None = not asked for."""
-
-    out: Path
-    uncertain: Path
-    report: Path | None
-    draws: Path | None
-    spreadsheet: Path | None
-    summary: Path | None
-    pairs: Path | None = None
-    golden: Path | None = None
-    at_least: float = 0.01
-
-    def given(self) -> list[Given]:
-        """The files by their options."""
-        from scdp.io.targets import Given, list_given
-        from scdp.results.folder import FILES
-
-        inside = [] if self.draws is None else [Given("--draws", self.draws / name) for name in FILES]
-        paths = {f"--{name}": path for name, path in self._asdict().items() if name != "at_least"}
-        return [*list_given(paths), *inside]
 
 
 @click.command(epilog=EXAMPLES)
@@ -166,6 +137,7 @@ def cluster(
     from scdp.estimators.decided import list_decisions
     from scdp.estimators.model_folder import FILES
     from scdp.io.targets import Given, check_files, check_table_target, list_given
+    from scdp.report.outputs import Outputs, write_outputs
     from scdp.table.readers import read_records
 
     if len(paths) > 2:
@@ -176,7 +148,7 @@ def cluster(
     check_table_target(out)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
     outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary, pairs, golden, at_least)
-    _check_outputs(outputs)
+    outputs.check()
     inputs = list_given(
         {
             "RECORDS": records,
@@ -218,7 +190,7 @@ def cluster(
         else:
             fitted.set_params(engine=where)
         result = _cluster(fitted, table, given, seed, quiet, said)
-        _write(result, fitted, outputs, force)
+        write_outputs(result, fitted, outputs, force)
     if not quiet:
         tell(_summary(result, outputs))
 
@@ -284,29 +256,6 @@ def _engine(name: str, workers: int | None, folder: Path) -> Engine:
             "--workers belongs to --engine local; tell Spark by its own settings how many to use"
         )
     return SparkEngine()
-
-
-def _check_outputs(outputs: Outputs) -> None:
-    from scdp.io.tables import DELIMITERS
-    from scdp.io.targets import check_table_target, check_target
-
-    _, uncertain, report, draws, spreadsheet, summary, pairs, golden, _ = outputs
-    for path in filter(None, (uncertain, pairs, golden)):
-        check_table_target(path)
-    if report is not None:
-        check_target(report)
-        if find_spec(REPORT_MODULE) is None:
-            raise InputError("--report: this scdp has no report page yet; leave --report out")
-    if draws is not None:
-        from scdp.results.folder import check_result_target
-
-        check_result_target(draws)
-    if spreadsheet is not None:
-        check_target(spreadsheet)
-        if spreadsheet.suffix.lower() not in DELIMITERS:
-            raise InputError(f"{spreadsheet}: spreadsheets open text files; name it .csv or .tsv")
-    if summary is not None:
-        check_target(summary)
 
 
 def _joined(records: Records, more: Records, model: Estimator) -> Records:
@@ -378,84 +327,6 @@ def _cluster(
     for message in dict.fromkeys([*messages, *([problem] if problem else [])]):
         say(f"note: {message}", quiet)
     return result
-
-
-def _write(result: ClusterResult, model: Estimator, outputs: Outputs, force: bool) -> None:
-    """All files appear together, or none."""
-    from scdp.io.atomic import Staged
-    from scdp.io.tables import stage_spreadsheet, stage_table
-    from scdp.results.folder import FolderMaker, stage_result
-
-    out, uncertain, report, draws, spreadsheet, summary, pairs, golden, at_least = outputs
-    with nullcontext() if draws is None else FolderMaker(draws), Staged(replace=force) as staged:
-        stage_table(staged, uncertain, uncertain_columns(result))
-        if draws is not None:
-            stage_result(staged, draws, result, model)
-        if report is not None:
-            from scdp.report.result_page import write_report
-
-            staged.write(report, lambda part: write_report(part, result))
-        if spreadsheet is not None:
-            stage_spreadsheet(staged, spreadsheet, spreadsheet_columns(result))
-        if summary is not None:
-            staged.text(summary, json.dumps(result.summary(), indent=1) + "\n")
-        if pairs is not None:
-            _stage_pairs(staged, pairs, result, at_least)
-        if golden is not None:
-            from scdp.results.golden import make_golden
-
-            rules = {} if result.spec is None else dict(result.spec.golden)
-            stage_table(staged, golden, make_golden(result, rules))
-        stage_table(staged, out, cluster_columns(result))
-
-
-def _stage_pairs(staged: Staged, path: Path, result: ClusterResult, at_least: float) -> None:
-    from scdp.io.tables import stage_table
-    from scdp.posterior.tables import write_parquet
-    from scdp.results.golden import list_pairs
-
-    columns = list_pairs(result, at_least)
-    if path.suffix.lower() == ".parquet":
-        staged.write(path, lambda part: write_parquet(part, columns))
-    else:
-        stage_table(staged, path, columns)
-
-
-def id_title(result: ClusterResult) -> str:
-    """The name of the column of ids, unless that would be taken for another."""
-    name = result.id_column
-    return "id" if name is None or name in ("cluster", "probability") else name
-
-
-def cluster_columns(result: ClusterResult) -> dict[str, list[object]]:
-    """The columns of the file of clusters."""
-    return {
-        id_title(result): list(map(str, result.ids.tolist())),
-        "cluster": list(map(str, result.labels.tolist())),
-        "probability": [round(p, 4) for p in result.probabilities.tolist()],
-    }
-
-
-def spreadsheet_columns(result: ClusterResult) -> dict[str, list[object]]:
-    """The clusters with all cells of their records, the rows of a cluster one after another."""
-    columns = cluster_columns(result)
-    for name in result.records.names:
-        if name != result.id_column:
-            title = f"{name}_given" if name in columns else name
-            columns[title] = [cell or "" for cell in result.records[name]]
-    rows = sorted(range(result.n_records), key=lambda row: (str(result.labels[row]), str(result.ids[row])))
-    return {title: [cells[row] for row in rows] for title, cells in columns.items()}
-
-
-def uncertain_columns(result: ClusterResult) -> dict[str, list[object]]:
-    """The columns of the file of uncertain pairs."""
-    pairs = result.uncertain
-    return {
-        "id1": [str(result.ids[pair.left]) for pair in pairs],
-        "id2": [str(result.ids[pair.right]) for pair in pairs],
-        "probability": [round(pair.probability, 4) for pair in pairs],
-        "together": ["yes" if pair.together else "no" for pair in pairs],
-    }
 
 
 def _summary(result: ClusterResult, outputs: Outputs) -> str:

@@ -105,9 +105,9 @@ def write_files(
     force: bool,
 ) -> None:
     """The tables that went in, the clusters and the report, all or none."""
-    from scdp.cli.cluster_command import cluster_columns
     from scdp.io.atomic import Staged
     from scdp.io.tables import stage_table
+    from scdp.report.outputs import cluster_columns
     from scdp.report.result_page import write_report
 
     with Staged(replace=force) as staged:

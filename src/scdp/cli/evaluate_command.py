@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scdp.cli.reading_options import reading_options
+from scdp.cli.options import reading_options
 from scdp.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 
 from scdp.cli.cluster_command import open_model, require_columns
 from scdp.cli.fit_command import say
-from scdp.cli.reading_options import reading_options
+from scdp.cli.options import reading_options
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.checkpoint_options import checkpoint_folder, checkpoint_options
-from scdp.cli.reading_options import reading_options
+from scdp.cli.options import checkpoint_folder, checkpoint_options, reading_options
 from scdp.cli.terminal import sentence, tell
 from scdp.errors import InputError
 

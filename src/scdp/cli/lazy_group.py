@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NoReturn
 
 import click
@@ -28,14 +27,12 @@ INTERRUPTED = 130
 class LazyGroup(click.Group):
     """`commands_by_name` maps a command's name to (its module, its line in the list of commands).
 
-    The command is the module's attribute of the same name. A command whose module is not there is not listed.
+    The command is the module's attribute of the same name.
     """
 
     def __init__(self, *args: Any, commands_by_name: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.commands_by_name = {
-            name: entry for name, entry in commands_by_name.items() if find_spec(entry[0])
-        }
+        self.commands_by_name = commands_by_name
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands_by_name)

@@ -9,7 +9,7 @@ import click
 
 from scdp.cli.cluster_command import open_model
 from scdp.cli.fit_command import say, told
-from scdp.cli.reading_options import reading_options
+from scdp.cli.options import reading_options
 from scdp.cli.terminal import tell
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 
 from scdp.cli.cluster_command import learn_here, open_model
 from scdp.cli.fit_command import say, told
-from scdp.cli.reading_options import reading_options
+from scdp.cli.options import reading_options
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 

@@ -1,4 +1,4 @@
-"""`scdp estimate`: a kept result enters; how good it is leaves, with intervals and without gold clusters."""
+"""Commands that ask a kept result: how good it is, what changed since another one, and questions in SQL."""
 
 from __future__ import annotations
 
@@ -11,16 +11,26 @@ from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
 _PATH = click.Path(path_type=Path)
-EXAMPLES = """\b
+ESTIMATE_EXAMPLES = """\b
 Examples:
   scdp estimate result
   scdp estimate result --by country
   scdp estimate result --draw 50 --out to_judge.csv
   scdp estimate result --reviewed judged.csv
 """
+COMPARE_EXAMPLES = """\b
+Examples:
+  scdp compare may june
+  scdp compare may june --json
+"""
+QUERY_EXAMPLES = """\b
+Examples:
+  scdp query result "SELECT city, count(distinct entity) FROM records GROUP BY city"
+  scdp query result "SELECT count(*) AS twice FROM (SELECT entity FROM records GROUP BY entity HAVING count(*) > 1)"
+"""
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=ESTIMATE_EXAMPLES)
 @click.argument("result", type=_PATH)
 @click.option("--by", metavar="COL", help="For the records of each value of a column.")
 @click.option("--reviewed", type=_PATH, metavar="FILE", help="Records that a person has judged (see --draw).")
@@ -87,3 +97,48 @@ def _write_questions(result: Path, n: int, out: Path, seed: int, force: bool) ->
     with Staged(replace=force) as staged:
         stage_spreadsheet(staged, out, table)
     tell(f"{out}: {n} records to judge in {len(table['id'])} rows; fill the column same with yes or no")
+
+
+@click.command(epilog=COMPARE_EXAMPLES)
+@click.argument("old", type=_PATH)
+@click.argument("new", type=_PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
+def compare(old: Path, new: Path, as_json: bool) -> None:
+    """Say what changed between two results that  scdp cluster --draws  has kept.
+
+    Which entities merged, split, appeared or vanished, by the ids of the records; and whether the new table looks
+    unlike the old one.
+    """
+    from scdp.results import read_result
+    from scdp.results.drift import compare_results
+
+    found = compare_results(read_result(old), read_result(new))
+    tell(json.dumps(found.to_words(), indent=1) if as_json else str(found))
+
+
+@click.command(epilog=QUERY_EXAMPLES)
+@click.argument("result", type=_PATH)
+@click.argument("sql", metavar="SELECT")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--out", type=_PATH, metavar="FILE", help="Write the table to a file instead.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def query(result: Path, sql: str, as_json: bool, out: Path | None, force: bool) -> None:
+    """Ask a question in SQL of a result that  scdp cluster --draws  has kept.
+
+    The table is called records. It has the columns of the records, record (counted from 0), cluster and probability of
+    the answer, and entity. The query is run on every draw, and each number comes back as its mean with a 90 % interval.
+    """
+    from scdp.io.atomic import Staged
+    from scdp.io.tables import stage_table
+    from scdp.io.targets import Given, check_files, check_table_target
+    from scdp.results import read_result
+
+    if out is not None:
+        check_table_target(out)
+        check_files([Given("RESULT", result)], [Given("--out", out)], force)
+    table = read_result(result).query(sql)
+    if out is not None:
+        with Staged(replace=force) as staged:
+            stage_table(staged, out, table.columns)
+        return
+    tell(json.dumps(table.rows(), indent=1, default=str) if as_json else str(table))

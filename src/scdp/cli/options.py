@@ -1,9 +1,14 @@
-"""`--checkpoint` and `--resume` of commands that sample: a folder beside the output while they run, gone at success."""
+"""Options that several commands share.
+
+`--delimiter` and `--encoding` become one `Reading`. `--checkpoint` and `--resume` name a folder beside the output,
+which is there while the command runs and gone at success.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +20,27 @@ from scdp.errors import InputError
 PARTS = ("fit", "predict")
 # Of many records, the resolver keeps the components that are done.
 SHARDS = "shards"
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options, for a command that takes them as `reading`."""
+
+    @wraps(command)
+    def with_reading(*args: Any, delimiter: str | None, encoding: str | None, **kwargs: Any) -> Any:
+        from scdp.table.text_files import Reading
+
+        return command(*args, reading=Reading(delimiter, encoding), **kwargs)
+
+    for option in (
+        click.option(
+            "--encoding", metavar="NAME", help="Encoding of text files, such as latin-1.  [default: guessed]"
+        ),
+        click.option(
+            "--delimiter", metavar="C", help="Separator of text files; the word tab too.  [default: guessed]"
+        ),
+    ):
+        with_reading = option(with_reading)
+    return with_reading
 
 
 def checkpoint_options(output: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

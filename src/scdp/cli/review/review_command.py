@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from scdp.cli.fit_command import say
-from scdp.cli.label_command import ask_people, check_decisions, page_options
+from scdp.cli.review.label_command import ask_people, check_decisions, page_options
 
 DECISIONS = "decisions.jsonl"
 EXAMPLES = """\b

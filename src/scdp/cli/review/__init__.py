@@ -1,0 +1,1 @@
+"""Commands that ask people: about records without labels, and about a result."""
