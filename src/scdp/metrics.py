@@ -8,16 +8,7 @@ Series is not looked at. Logarithms are natural. Empty input has no value and is
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
-import numpy as np
-
-from scdp._typing import Integers
-from scdp.errors import InputError
+from scdp.contingency import Contingency, Labels
 
 __all__ = [
     "adjusted_rand_index",
@@ -38,74 +29,6 @@ __all__ = [
     "variation_of_information",
 ]
 
-Labels = Iterable[Any]
-
-# Kinds of array that sort as their labels compare; text is left to hashing, which is faster than sorting it.
-_SORTABLE_KINDS = "biufmM"
-
-
-@dataclass(frozen=True)
-class Contingency:
-    """The non-empty cells of the table of predicted clusters (rows) against true clusters (columns)."""
-
-    cells: Integers
-    rows: Integers
-    columns: Integers
-    row_sizes: Integers
-    column_sizes: Integers
-
-    @property
-    def items(self) -> int:
-        return int(self.row_sizes.sum())
-
-    @cached_property
-    def transposed(self) -> Contingency:
-        return Contingency(self.cells, self.columns, self.rows, self.column_sizes, self.row_sizes)
-
-    @cached_property
-    def pairs(self) -> tuple[int, int, int, int]:
-        """Pairs of items together in both labellings, in the predicted one, in the true one, and all pairs."""
-        together = (_pairs(self.cells), _pairs(self.row_sizes), _pairs(self.column_sizes))
-        return *together, self.items * (self.items - 1) // 2
-
-    @cached_property
-    def best(self) -> Integers:
-        """max_g n_hg: how many items of each predicted cluster are of its best class."""
-        best = np.zeros(len(self.row_sizes), dtype=np.int64)
-        np.maximum.at(best, self.rows, self.cells)
-        return best
-
-    @property
-    def moves(self) -> int:
-        """N - sum_h max_g n_hg: the items that are not of the best class of their cluster."""
-        return self.items - int(self.best.sum())
-
-    @cached_property
-    def edit_steps(self) -> int:
-        """N - sum_h max_g n_hg + K_H - M: all items leave their cluster but those of its best class.
-
-        M is the most clusters that can each be the home of a different class, out of their tied best ones;
-        every other cluster is merged into the home of its best class.
-        """
-        best = self.best
-        tied = self.cells == best[self.rows]
-        homes = _largest_matching(self.rows[tied], self.columns[tied], (len(best), len(self.column_sizes)))
-        return self.moves + len(best) - homes
-
-
-def contingency(labels_true: Labels, labels_pred: Labels) -> Contingency:
-    """Count how often each predicted cluster meets each true cluster."""
-    columns, rows = _encode(labels_true, "labels_true"), _encode(labels_pred, "labels_pred")
-    if len(rows) != len(columns):
-        raise InputError(
-            f"labels_true has {len(columns)} labels and labels_pred has {len(rows)}: "
-            "give each one label for each item"
-        )
-    column_sizes = np.bincount(columns)
-    keys, cells = np.unique(rows * len(column_sizes) + columns, return_counts=True)
-    cell_rows, cell_columns = np.divmod(keys, len(column_sizes))
-    return Contingency(cells, cell_rows, cell_columns, np.bincount(rows), column_sizes)
-
 
 def rand_index(labels_true: Labels, labels_pred: Labels) -> float:
     """RI: the share of pairs of items on which both labellings agree; 1 for a single item.
@@ -125,7 +48,7 @@ def rand_index(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.rand_index(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.733
     """
-    return _rand_index(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).rand_index
 
 
 def precision(labels_true: Labels, labels_pred: Labels) -> float:
@@ -146,7 +69,7 @@ def precision(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.precision(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.5
     """
-    return _precision(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).precision
 
 
 def recall(labels_true: Labels, labels_pred: Labels) -> float:
@@ -167,7 +90,7 @@ def recall(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.recall(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.5
     """
-    return _precision(contingency(labels_true, labels_pred).transposed)
+    return Contingency.of(labels_true, labels_pred).transposed.precision
 
 
 def f_score(labels_true: Labels, labels_pred: Labels) -> float:
@@ -188,7 +111,7 @@ def f_score(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.f_score(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.5
     """
-    return _f_score(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).f_score
 
 
 def cluster_edit_distance(labels_true: Labels, labels_pred: Labels, normalized: bool = True) -> float:
@@ -214,7 +137,7 @@ def cluster_edit_distance(labels_true: Labels, labels_pred: Labels, normalized: 
     >>> round(metrics.cluster_edit_distance(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2], normalized=False), 3)
     1
     """
-    table = contingency(labels_true, labels_pred)
+    table = Contingency.of(labels_true, labels_pred)
     return table.edit_steps / table.items if normalized else table.edit_steps
 
 
@@ -236,7 +159,7 @@ def normalized_edit_score(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.normalized_edit_score(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.833
     """
-    return _normalized_edit_score(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).normalized_edit_score
 
 
 def merge_free_edit_distance(labels_true: Labels, labels_pred: Labels) -> float:
@@ -260,7 +183,8 @@ def merge_free_edit_distance(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.merge_free_edit_distance(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.167
     """
-    return _merge_free_distance(contingency(labels_true, labels_pred))
+    table = Contingency.of(labels_true, labels_pred)
+    return table.moves / table.items
 
 
 def merge_free_edit_score(labels_true: Labels, labels_pred: Labels) -> float:
@@ -283,7 +207,7 @@ def merge_free_edit_score(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.merge_free_edit_score(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.667
     """
-    return _merge_free_score(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).merge_free_edit_score
 
 
 def variation_of_information(labels_true: Labels, labels_pred: Labels) -> float:
@@ -304,7 +228,7 @@ def variation_of_information(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.variation_of_information(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.637
     """
-    return _variation_of_information(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).variation_of_information
 
 
 def normalized_variation_of_information(labels_true: Labels, labels_pred: Labels) -> float:
@@ -325,7 +249,7 @@ def normalized_variation_of_information(labels_true: Labels, labels_pred: Labels
     >>> round(metrics.normalized_variation_of_information(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.645
     """
-    return _normalized_variation_of_information(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).normalized_variation_of_information
 
 
 def adjusted_rand_index(labels_true: Labels, labels_pred: Labels) -> float:
@@ -346,7 +270,7 @@ def adjusted_rand_index(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.adjusted_rand_index(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.318
     """
-    return _adjusted_rand_index(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).adjusted_rand_index
 
 
 def b_cubed(labels_true: Labels, labels_pred: Labels) -> float:
@@ -367,7 +291,7 @@ def b_cubed(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.b_cubed(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.778
     """
-    return _b_cubed(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).b_cubed
 
 
 def b_cubed_precision(labels_true: Labels, labels_pred: Labels) -> float:
@@ -388,7 +312,7 @@ def b_cubed_precision(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.b_cubed_precision(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.778
     """
-    return _b_cubed_precision(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).b_cubed_precision
 
 
 def b_cubed_recall(labels_true: Labels, labels_pred: Labels) -> float:
@@ -409,7 +333,7 @@ def b_cubed_recall(labels_true: Labels, labels_pred: Labels) -> float:
     >>> round(metrics.b_cubed_recall(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.778
     """
-    return _b_cubed_precision(contingency(labels_true, labels_pred).transposed)
+    return Contingency.of(labels_true, labels_pred).transposed.b_cubed_precision
 
 
 def normalized_mutual_information(labels_true: Labels, labels_pred: Labels) -> float:
@@ -430,7 +354,7 @@ def normalized_mutual_information(labels_true: Labels, labels_pred: Labels) -> f
     >>> round(metrics.normalized_mutual_information(["a", "a", "a", "b", "b", "c"], [0, 0, 1, 1, 1, 2]), 3)
     0.685
     """
-    return _normalized_mutual_information(contingency(labels_true, labels_pred))
+    return Contingency.of(labels_true, labels_pred).normalized_mutual_information
 
 
 def evaluate(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
@@ -452,135 +376,19 @@ def evaluate(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
     >>> metrics.evaluate([0, 0, 1], ["x", "x", "y"])["f"]
     1.0
     """
-    table = contingency(labels_true, labels_pred)
+    table = Contingency.of(labels_true, labels_pred)
     return {
-        "ri": _rand_index(table),
-        "p": _precision(table),
-        "r": _precision(table.transposed),
-        "f": _f_score(table),
+        "ri": table.rand_index,
+        "p": table.precision,
+        "r": table.transposed.precision,
+        "f": table.f_score,
         "ced": table.edit_steps / table.items,
-        "nes": _normalized_edit_score(table),
-        "vi": _variation_of_information(table),
-        "nvi": _normalized_variation_of_information(table),
-        "ari": _adjusted_rand_index(table),
-        "b3": _b_cubed(table),
-        "nmi": _normalized_mutual_information(table),
-        "ced_merge_free": _merge_free_distance(table),
-        "nes_merge_free": _merge_free_score(table),
+        "nes": table.normalized_edit_score,
+        "vi": table.variation_of_information,
+        "nvi": table.normalized_variation_of_information,
+        "ari": table.adjusted_rand_index,
+        "b3": table.b_cubed,
+        "nmi": table.normalized_mutual_information,
+        "ced_merge_free": table.moves / table.items,
+        "nes_merge_free": table.merge_free_edit_score,
     }
-
-
-def _encode(labels: Labels, name: str) -> Integers:
-    """Number the labels 0..K-1, each number used."""
-    array = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
-    if isinstance(array, str | bytes | Mapping | Set) or not isinstance(array, Iterable):
-        raise InputError(f"{name} is a {type(labels).__name__}: give a sequence with one label for each item")
-    if isinstance(array, np.ndarray) and array.ndim != 1:
-        raise InputError(f"{name} has {array.ndim} dimensions: give a sequence with one label for each item")
-    if isinstance(array, np.ndarray) and array.dtype.kind in _SORTABLE_KINDS:
-        codes = np.unique(array, return_inverse=True)[1].astype(np.int64, copy=False)
-    else:
-        codes = _encode_hashable(array.tolist() if isinstance(array, np.ndarray) else list(array), name)
-    if not len(codes):
-        raise InputError(f"{name} is empty: give one label for each item, and at least one item")
-    return codes
-
-
-def _encode_hashable(labels: Collection[Any], name: str) -> Integers:
-    try:
-        distinct = dict.fromkeys(labels)
-    except TypeError as error:
-        raise InputError(f"{name} has a label that cannot be hashed: use text, numbers or tuples") from error
-    # NaN differs from itself, so each NaN object is a key of its own here: they all get the same number.
-    number = {label: code for code, label in enumerate(label for label in distinct if not _is_nan(label))}
-    number |= dict.fromkeys(filter(_is_nan, distinct), len(number))
-    return np.fromiter(map(number.__getitem__, labels), dtype=np.int64, count=len(labels))
-
-
-def _is_nan(label: Any) -> bool:
-    return isinstance(label, float | np.floating) and label != label
-
-
-def _pairs(sizes: Integers) -> int:
-    return int((sizes * (sizes - 1)).sum()) // 2
-
-
-def _rand_index(table: Contingency) -> float:
-    both, predicted, true, possible = table.pairs
-    return (possible - predicted - true + 2 * both) / possible if possible else 1.0
-
-
-def _precision(table: Contingency) -> float:
-    both, predicted, _, _ = table.pairs
-    return both / predicted if predicted else 1.0
-
-
-def _f_score(table: Contingency) -> float:
-    return _harmonic_mean(_precision(table), _precision(table.transposed))
-
-
-def _harmonic_mean(first: float, second: float) -> float:
-    return 2 * first * second / (first + second) if first + second else 0.0
-
-
-def _adjusted_rand_index(table: Contingency) -> float:
-    both, predicted, true, possible = table.pairs
-    # As Python integers: products of pair counts pass 2^63 from about a million items on.
-    chance = 2 * (both * possible - predicted * true)
-    most = (predicted + true) * possible - 2 * predicted * true
-    return chance / most if most else 1.0
-
-
-def _largest_matching(rows: Integers, columns: Integers, shape: tuple[int, int]) -> int:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    graph = csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=shape)
-    return int(np.count_nonzero(maximum_bipartite_matching(graph, perm_type="column") >= 0))
-
-
-def _normalized_edit_score(table: Contingency) -> float:
-    return 1 - (table.edit_steps + table.transposed.edit_steps) / (2 * table.items)
-
-
-def _merge_free_distance(table: Contingency) -> float:
-    return table.moves / table.items
-
-
-def _merge_free_score(table: Contingency) -> float:
-    return 1 - (table.moves + table.transposed.moves) / table.items
-
-
-def _variation_of_information(table: Contingency) -> float:
-    # By cell and not as a difference of entropies, so that equal clusterings give exactly 0.
-    spread = np.log(table.row_sizes[table.rows] / table.cells)
-    spread += np.log(table.column_sizes[table.columns] / table.cells)
-    return float(table.cells @ spread) / table.items
-
-
-def _normalized_variation_of_information(table: Contingency) -> float:
-    if table.items == 1:
-        return 1.0
-    return max(1 - _variation_of_information(table) / math.log(table.items), 0.0)
-
-
-def _b_cubed(table: Contingency) -> float:
-    return _harmonic_mean(_b_cubed_precision(table), _b_cubed_precision(table.transposed))
-
-
-def _b_cubed_precision(table: Contingency) -> float:
-    return float(table.cells @ (table.cells / table.row_sizes[table.rows])) / table.items
-
-
-def _entropy(sizes: Integers) -> float:
-    items = int(sizes.sum())
-    return float(sizes @ np.log(items / sizes)) / items
-
-
-def _normalized_mutual_information(table: Contingency) -> float:
-    total = _entropy(table.row_sizes) + _entropy(table.column_sizes)
-    if not total:
-        return 1.0
-    independent = table.row_sizes[table.rows] / table.items * table.column_sizes[table.columns]
-    shared = float(table.cells @ np.log(table.cells / independent)) / table.items
-    return min(max(2 * shared / total, 0.0), 1.0)
