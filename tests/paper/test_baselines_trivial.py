@@ -9,8 +9,15 @@ from sklearn.exceptions import NotFittedError
 
 from scdp import metrics
 from scdp.errors import InputError
-from scdp.paper.baselines import Baseline, Coarse, Fine, NameMatch, SameHead
-from scdp.paper.baselines.surface import by_group, canonical_labels, check_items, check_labels, take
+from scdp.paper.baselines import Coarse, Fine, NameMatch, SameHead
+from scdp.paper.baselines.surface import (
+    DocumentBaseline,
+    by_group,
+    canonical_labels,
+    check_items,
+    check_labels,
+    take,
+)
 from scdp.paper.datasets import load_coreference, load_identity
 from scdp.table.records import Records
 
@@ -35,7 +42,7 @@ def people():
     return records(first=first, last=last)
 
 
-class Halves(Baseline):
+class Halves(DocumentBaseline):
     """Learns a threshold on the first feature, to exercise the surface."""
 
     needs_labels = True

@@ -23,6 +23,7 @@ from scdp.paper.baselines.pairs import (
     CutScores,
     PairBaseline,
     PairTable,
+    ScoredPairBaseline,
     Vectors,
     best_threshold,
     cut,
@@ -66,7 +67,7 @@ PAIRS_AT_ONCE = 1 << 14
 FEWEST_ITEMS_A_FOLD = 10
 
 
-class Binary(PairBaseline):
+class Binary(ScoredPairBaseline):
     """The paper's pairwise system, after Cohen and Richman (2002), with all three links.
 
     Gamma and C by golden-section search in turn (each seven values, twice), for the best accuracy on balanced

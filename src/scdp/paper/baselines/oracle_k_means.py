@@ -14,12 +14,12 @@ from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
 from scdp.paper.baselines.pairs import Compared, PairBaseline, Vectors, pair_features, take_raw, within_groups
-from scdp.paper.baselines.surface import Baseline, Items, check_labels
+from scdp.paper.baselines.surface import DocumentBaseline, Items, check_labels
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 
-class DPMixture(Baseline):
+class DPMixture(DocumentBaseline):
     """Clusters what `predict` is given (each document apart) and learns nothing from `fit`; vectors only.
 
     `n_components` is where the process is cut off: a limit on the number of clusters, not the number.

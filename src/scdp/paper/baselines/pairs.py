@@ -5,7 +5,7 @@ not on a grid."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -235,7 +235,7 @@ def sample_pairs(
     return np.sort(np.concatenate(parts))
 
 
-class PairBaseline(Baseline, ABC):
+class PairBaseline(Baseline):
     """A baseline that learns from pairs of items whose clusters are known, and clusters each group by pairs."""
 
     needs_labels = True
@@ -247,10 +247,6 @@ class PairBaseline(Baseline, ABC):
         self.spec_ = found.spec if isinstance(found, Distances) else None
         known = np.flatnonzero(labels != UNKNOWN)
         self._learn_pairs(found if len(known) == len(labels) else found.take(known), labels[known])
-
-    def predict(self, X: Any, groups: Any = None) -> Integers:
-        found = self._check(X, groups)
-        return within_groups(found.layout, self._cluster_pairs(found))
 
     def _check(self, X: Any, groups: Any) -> Compared:
         from sklearn.utils.validation import check_is_fitted
@@ -264,9 +260,17 @@ class PairBaseline(Baseline, ABC):
     def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         """Learn from items whose clusters are all known."""
 
+
+class ScoredPairBaseline(PairBaseline):
+    """A baseline of pairs that clusters all groups at once."""
+
+    def predict(self, X: Any, groups: Any = None) -> Integers:
+        found = self._check(X, groups)
+        return within_groups(found.layout, self._cluster_pairs(found))
+
+    @abstractmethod
     def _cluster_pairs(self, items: Compared) -> Integers:
         """A label for each item; equal labels in different groups are different clusters."""
-        raise NotImplementedError
 
 
 def within_groups(layout: PairLayout, labels: Integers) -> Integers:

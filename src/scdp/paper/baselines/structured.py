@@ -21,7 +21,7 @@ from scdp.paper.baselines.linear_scores import (
     square_of,
     sum_features,
 )
-from scdp.paper.baselines.pairs import Compared, PairBaseline, pair_features, within_groups
+from scdp.paper.baselines.pairs import Compared, ScoredPairBaseline, pair_features, within_groups
 from scdp.paper.baselines.surface import Steps
 from scdp.table.spec import Spec
 
@@ -29,7 +29,7 @@ CHUNK = 200
 TRIED_C = (1e2, 1e3, 1e4, 1e5)
 
 
-class ClusterSVM(PairBaseline):
+class ClusterSVM(ScoredPairBaseline):
     """min_w  1/2 ||w||^2 + C mean_documents max_c [ loss(c) + w . Psi(c) - w . Psi(gold) ]
 
     Psi(c) is the sum of phi over the pairs that c puts together, divided by the number of pairs; the loss is the
@@ -109,7 +109,7 @@ def most_violating(weights: Weights, document: Sheet, codes: Codes) -> tuple[Wei
     return sum_features(mine, amounts, weights.shape), slack
 
 
-class GraphPartition(PairBaseline):
+class GraphPartition(ScoredPairBaseline):
     """Edges of a complete graph carry w . phi(pair); a clustering scores the sum of the edges inside clusters.
 
     For each training document in turn (whole clusters, about 200 items at a time, where there are none) the best

@@ -1,12 +1,15 @@
 """What all baselines share: items, labels and documents enter `fit` and `predict`, labels 0..K-1 leave.
 
-A baseline says how it learns (`_learn`) and how it clusters the items of one document (`_cluster`)."""
+A baseline says how it learns (`_learn`) and how it predicts; most need only say how they cluster the items of one
+document (`_cluster`).
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Self
 
@@ -50,7 +53,7 @@ Items = Records | NDArray[np.float64]
 UNKNOWN = -1
 
 
-class Baseline(BaseEstimator):
+class Baseline(BaseEstimator, ABC):
     """An opponent of the model. With `groups` (documents) no cluster reaches across two of them."""
 
     needs_labels = False
@@ -65,6 +68,28 @@ class Baseline(BaseEstimator):
         self._learn(items, labels, documents)
         return self
 
+    @abstractmethod
+    def predict(self, X: Any, groups: Any = None) -> Integers:
+        """The cluster of each item, numbered from 0."""
+
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Integers:
+        return self.fit(X, y, groups).predict(X, groups)
+
+    def _learn(self, items: Items, labels: Integers | None, groups: NDArray[Any] | None) -> None:
+        """Learn from checked input; `labels` are codes with -1 for unknown. Nothing to learn by default."""
+
+    def _check_same_features(self, items: Items) -> None:
+        given = n_features(items)
+        if given != self.n_features_in_:
+            raise InputError(
+                f"{type(self).__name__}: predict was given {_describe(given)}, but fit "
+                f"{_describe(self.n_features_in_)}; give both the same kind of items"
+            )
+
+
+class DocumentBaseline(Baseline):
+    """A baseline that clusters one document after another."""
+
     def predict(self, X: Any, groups: Any = None) -> Integers:
         check_is_fitted(self)
         items = check_items(X)
@@ -77,23 +102,9 @@ class Baseline(BaseEstimator):
                 clusters[row] = (document, label)
         return canonical_labels(clusters)
 
-    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Integers:
-        return self.fit(X, y, groups).predict(X, groups)
-
-    def _learn(self, items: Items, labels: Integers | None, groups: NDArray[Any] | None) -> None:
-        """Learn from checked input; `labels` are codes with -1 for unknown. Nothing to learn by default."""
-
+    @abstractmethod
     def _cluster(self, items: Items) -> Iterable[Hashable]:
         """A label of any kind for each item; all items are of one document."""
-        raise NotImplementedError
-
-    def _check_same_features(self, items: Items) -> None:
-        given = n_features(items)
-        if given != self.n_features_in_:
-            raise InputError(
-                f"{type(self).__name__}: predict was given {_describe(given)}, but fit "
-                f"{_describe(self.n_features_in_)}; give both the same kind of items"
-            )
 
 
 def by_group(groups: NDArray[Any] | None, n_items: int) -> Iterator[Rows]:
@@ -170,21 +181,21 @@ def _describe(features: int | None) -> str:
     return "records" if features is None else f"an array with {features} features"
 
 
-class Coarse(Baseline):
+class Coarse(DocumentBaseline):
     """Everything is one cluster (one a document where groups are given)."""
 
     def _cluster(self, items: Items) -> list[Hashable]:
         return [0] * len(items)
 
 
-class Fine(Baseline):
+class Fine(DocumentBaseline):
     """Every item is a cluster of its own."""
 
     def _cluster(self, items: Items) -> list[Hashable]:
         return list(range(len(items)))
 
 
-class NameMatch(Baseline):
+class NameMatch(DocumentBaseline):
     """The same last name and the same first initial, whatever the case and accents.
 
     A record without a last name stays alone; records without a first name match each other.
@@ -202,7 +213,7 @@ class NameMatch(Baseline):
         ]
 
 
-class SameHead(Baseline):
+class SameHead(DocumentBaseline):
     """The same last word of the column `text`, or the same cell of the column `head`, whatever the case.
 
     `head` is used instead of `text` where it is given; a mention without a head stays alone.
