@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-import struct
 import xml.etree.ElementTree as ElementTree
-import zlib
-from base64 import b64decode
 
 import numpy as np
 import pytest
@@ -21,7 +18,7 @@ from scdp.errors import InputError
 from scdp.io.atomic import Staged, write_text
 from scdp.io.tables import stage_table
 from scdp.io.targets import open_folder
-from scdp.report.charts import heat_map, histogram, png
+from scdp.report.charts import histogram
 
 FILES = ["clusters.csv", "gold.csv", "new.csv", "people.csv", "report.html"]
 
@@ -158,33 +155,6 @@ def test_a_table_that_is_not_there_is_refused():
 # ---- charts ----
 
 
-def decoded(address):
-    """The pixels of one of our PNG files, by the letter of the format."""
-    content = b64decode(address.removeprefix("data:image/png;base64,"))
-    assert content[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, place = {}, 8
-    while place < len(content):
-        (size,) = struct.unpack(">I", content[place : place + 4])
-        kind, body = content[place + 4 : place + 8], content[place + 8 : place + 8 + size]
-        assert struct.unpack(">I", content[place + 8 + size : place + 12 + size])[0] == zlib.crc32(
-            kind + body
-        )
-        chunks[kind] = body
-        place += 12 + size
-    width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
-    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + 3 * width)
-    assert not lines[:, 0].any()
-    return lines[:, 1:].reshape(height, width, 3)
-
-
-def test_a_picture_goes_from_paper_to_ink():
-    pixels = decoded(png(np.array([[0.0, 0.5, 1.0], [2.0, -1.0, 0.0]])))
-    assert pixels.shape == (2, 3, 3)
-    assert pixels[0, 0].tolist() == pixels[1, 1].tolist() == [246, 248, 250]
-    assert pixels[0, 2].tolist() == pixels[1, 0].tolist() == [16, 58, 110]
-    assert pixels[0, 1].tolist() == [131, 153, 180]
-
-
 def test_a_histogram_has_a_bar_for_each_number_seen():
     root = ElementTree.fromstring(histogram(np.array([[3, 3, 5], [3, 4, 3]]), (3, 4), truth=7))
     bars = [element for element in root.iter() if element.tag.endswith("rect")]
@@ -194,15 +164,6 @@ def test_a_histogram_has_a_bar_for_each_number_seen():
     assert heights[0] == pytest.approx(4 * heights[1], rel=0.01)
     assert bars[0].get("fill") == bars[1].get("fill") != bars[2].get("fill")
     assert "true: 7" in "".join(root.itertext())
-
-
-def test_a_heat_map_has_lines_between_clusters_and_a_strip_of_kinds():
-    root = ElementTree.fromstring(heat_map(np.eye(4), [1, 1, 2, 3], [7, 9, 7, 8]))
-    tags = [element.tag.rpartition("}")[2] for element in root.iter()]
-    assert (tags.count("image"), tags.count("path"), tags.count("rect")) == (1, 2, 4)
-    colours = [element.get("fill") for element in root.iter() if element.tag.endswith("rect")]
-    assert colours[0] == colours[2]
-    assert len(set(colours)) == 3
 
 
 # ---- files ----

@@ -167,10 +167,7 @@ BUILT_IN: dict[str, Kind] = {
         "text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split, levels=_WORDS
     ),
     "rare_words": Kind(
-        "text",
-        lambda prepared: rare_words_scorer(prepared.tokens),
-        tokens=str.split,
-        levels=_WORDS,
+        "text", lambda prepared: rare_words_scorer(prepared.tokens), tokens=str.split, levels=_WORDS
     ),
     "exact": Kind("text", lambda prepared: ExactScorer(), range="{0, 1}", levels=_levels("value")),
     "absolute": Kind(
@@ -341,12 +338,7 @@ BUILT_IN: dict[str, Kind] = {
         parse=_each(parse_category),
         levels=_levels("category"),
     ),
-    "tfidf": Kind(
-        "text",
-        lambda prepared: tfidf_scorer(prepared.tokens),
-        tokens=str.split,
-        levels=_WORDS,
-    ),
+    "tfidf": Kind("text", lambda prepared: tfidf_scorer(prepared.tokens), tokens=str.split, levels=_WORDS),
     "qgram_tfidf": Kind(
         "text",
         lambda prepared: tfidf_scorer(prepared.tokens),

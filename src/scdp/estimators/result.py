@@ -152,7 +152,6 @@ HAIRBALL_SHARE, HAIRBALL_RECORDS = 0.25, 100
 UNLIKE, LEAST_PARTNERS, FEWEST_RECORDS = 3.0, 0.02, 50
 # A bin of fewer held-out pairs says little; one this far from what was predicted is off.
 FEWEST_PAIRS, LARGEST_GAP = 20, 0.15
-MOST_CHECKED = 200_000
 
 
 @dataclass(frozen=True)

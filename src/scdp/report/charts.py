@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
-from base64 import b64encode
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,23 +22,6 @@ PAPER = np.array([246, 248, 250])
 INK = np.array([16, 58, 110])
 
 Integers = NDArray[np.integer[Any]]
-
-
-def png(shades: Floats) -> str:
-    """A picture as a data address: shades in [0, 1] (rows, columns), from paper to ink."""
-    colours = PAPER + np.clip(shades, 0.0, 1.0)[..., None] * (INK - PAPER)
-    pixels = colours.round().astype(np.uint8)
-    height, width = shades.shape
-    # Every line of a PNG starts with its filter; 0 is none.
-    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    content = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header)
-    content += _chunk(b"IDAT", zlib.compress(lines, 9)) + _chunk(b"IEND", b"")
-    return "data:image/png;base64," + b64encode(content).decode("ascii")
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
 def histogram(
@@ -186,33 +165,6 @@ def in_short(value: float) -> str:
     if value and not 1e-3 <= abs(value) < 1e6:
         return f"{value:.0e}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def heat_map(probabilities: Floats, clusters: Sequence[int], kinds: Sequence[int]) -> str:
-    """Co-clustering of items in the given order: a picture, lines between clusters, a strip of true kinds."""
-    size, edge, strip = len(probabilities), 400.0, 14.0
-    step = edge / size
-    colour_of = colours_of(kinds)
-    parts = [
-        f'<image x="{strip + 6}" y="0" width="{edge}" height="{edge}" preserveAspectRatio="none" '
-        f'style="image-rendering:pixelated" href="{png(probabilities)}"/>'
-    ]
-    parts += [
-        f'<rect x="0" y="{i * step:.2f}" width="{strip}" height="{step + 0.2:.2f}" fill="{colour_of[kind]}"/>'
-        for i, kind in enumerate(kinds)
-    ]
-    for i in range(1, size):
-        if clusters[i] != clusters[i - 1]:
-            parts.append(
-                f'<path d="M0 {i * step:.2f}H{strip + 6 + edge}M{strip + 6 + i * step:.2f} 0V{edge}" '
-                'stroke="#fff" stroke-width="1"/>'
-            )
-    return drawing(420, 400, parts, "Heat map of the probability that two items are together")
-
-
-def colours_of(kinds: Sequence[int]) -> dict[int, str]:
-    """A colour for each kind, in the order in which they appear, so that neighbours differ; colours repeat."""
-    return {kind: PALETTE[place % len(PALETTE)] for place, kind in enumerate(dict.fromkeys(kinds))}
 
 
 def drawing(width: int, height: int, parts: list[str], title: str) -> str:

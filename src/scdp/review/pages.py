@@ -20,7 +20,6 @@ ROWS_A_PAGE = 50
 MOST_MEMBERS = 60
 MOST_NODES = 24
 LONGEST_CELL = 600
-STRONGEST = 12.0
 
 
 def whole_page(title: str, body: Iterable[str], person: Person | None, key_help: str = "") -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 METRICS = ("ri", "p", "r", "f", "ced", "nes", "vi", "nvi")
-LOWER_IS_BETTER = ("ced", "vi")
 
 
 def _table(text: str) -> Mapping[str, Mapping[str, float]]:
