@@ -169,3 +169,21 @@ def test_batches_rename_nothing_and_lose_little():
     lost = [each.f_at_once - each.f_in_batches for each in found]
     assert np.mean(lost) < 0.05
     assert min(each.f_at_once for each in found) > 0.85
+
+
+def test_clusters_that_are_filled_in_are_kept_with_a_model(folder: Path, tmp_path: Path):
+    rows = read_csv(folder / "test.csv")
+    for number, row in enumerate(rows):
+        row["group"] = f"paper {row['entity']}" if number % 3 == 0 else ""
+    write_csv(tmp_path / "test.csv", rows)
+    arguments = ("cluster", folder / "model", tmp_path / "test.csv", "--entity", "group")
+    done(*arguments, "--out", tmp_path / "c.csv")
+    found = {row["id"]: row for row in read_csv(tmp_path / "c.csv")}
+    for row in rows[::3]:
+        assert found[row["id"]]["cluster"] == row["group"]
+        assert float(found[row["id"]]["probability"]) == 1
+    refused = run(
+        "cluster", folder / "model", tmp_path / "test.csv", "--entity", "wrong", "--out", tmp_path / "d.csv"
+    )
+    assert refused.exit_code == 2
+    assert "wrong" in refused.stderr

@@ -65,6 +65,39 @@ def test_batches_end_like_one_run(store):
     assert found > whole - 0.1
 
 
+def test_records_one_by_one_end_like_a_batch(store, tmp_path):
+    """A few records are placed among the entities near them alone, many among all: both find the same."""
+    records, truth, parts = batches()
+    at_once = Store.create(tmp_path / "other", fitted())
+    at_once.update(records.take(np.concatenate(parts[:2])))
+    for row in parts[1].tolist():
+        store.update(records.take(np.array([row])))
+    check(store)
+    assert Store(store.folder).entities == store.entities
+    ids, true = records["id"].tolist(), dict(zip(records["id"].tolist(), truth.tolist(), strict=True))
+    ids = [one for one in ids if one in store.entities]
+    gold = np.array([true[one] for one in ids])
+    one_by_one, all_together = (
+        f_score(gold, np.array([each.entities[one] for one in ids])) for each in (store, at_once)
+    )
+    assert one_by_one > all_together - 0.1
+
+
+def test_an_update_that_fails_leaves_the_open_store_as_it_was(store, monkeypatch):
+    records, _, parts = batches()
+    before = dict(store.entities)
+    monkeypatch.setattr("scdp.store.store.write_generation", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        store.update(records.take(parts[1][:2]), delete=sorted(before)[:1])
+    monkeypatch.undo()
+    row = next(records.take(parts[0]).rows())
+    identifier = row.pop("id")
+    assert store.lookup(row)[0].entity == before[identifier]
+    assert store.entities == before
+    store.update(records.take(parts[1][:2]))
+    check(store)
+
+
 def test_the_same_records_again_change_nothing(store):
     records, _, parts = batches()
     before = dict(store.entities)
@@ -224,3 +257,20 @@ def test_a_store_is_whole_after_a_kill(store, tmp_path):
         after = Store(copy)
         check(after)
         assert len(after.entities) in (len(parts[0]), len(parts[0]) + len(parts[1]))
+
+
+def test_a_review_of_a_store_is_acted_on_by_the_next_update(store):
+    from click.testing import CliRunner
+
+    from scdp.cli import main
+
+    told = CliRunner().invoke(
+        main, ["review", str(store.folder), "--terminal", "--who", "ann"], input="d\nq\n"
+    )
+    assert told.exit_code == 0, told.output
+    (decided,) = [one for one in Store(store.folder).decisions() if one.decision == "different"]
+    assert decided.who == "ann"
+    done("update", store.folder, "--quiet")
+    again = Store(store.folder)
+    assert len({again.entities[one] for one in decided.ids}) == len(decided.ids)
+    check(again)

@@ -48,7 +48,9 @@ INTERVAL = 0.9
 @click.option(
     "--spec", "spec_file", type=_PATH, metavar="FILE", help="Without MODEL: how to compare records."
 )
-@click.option("--entity", metavar="COLUMN", help="Without MODEL: known clusters, where they are filled in.")
+@click.option(
+    "--entity", metavar="COLUMN", help="Known clusters: rows where it is filled in keep their clusters."
+)
 @click.option("--id", "id_column", metavar="COLUMN", help="Without MODEL: ids.")
 @click.option("--known", type=_PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
 @click.option(
@@ -125,7 +127,8 @@ def cluster(
     """Group records by a model that `scdp fit` has made, or without one.
 
     Without MODEL, comparisons are proposed from the columns, and what is learned comes from the records whose cluster
-    is filled in (--entity); with none, from typical curves and the table alone.
+    is filled in (--entity); with none, from typical curves and the table alone. Records whose cluster is filled in
+    keep it, also with MODEL if --entity names the column.
 
     RECORDS and --known are CSV, TSV, JSON, Parquet or Excel files, and all outputs but the report are CSV, TSV,
     JSON lines or Parquet, by their names. With --known, given clusters keep their names and records, and new
@@ -143,8 +146,8 @@ def cluster(
     if len(paths) > 2:
         raise InputError(f"{paths[2]}: give a model and one table, or one table alone")
     model, records = (None, paths[0]) if len(paths) == 1 else paths
-    if model is not None and any((spec_file, entity, id_column)):
-        raise InputError("--spec, --entity and --id are of a run without a model; the model has its own")
+    if model is not None and any((spec_file, id_column)):
+        raise InputError("--spec and --id are of a run without a model; the model has its own")
     check_table_target(out)
     doubtful = uncertain or out.with_name(f"{out.stem}.uncertain{out.suffix}")
     outputs = Outputs(out, doubtful, report, draws, spreadsheet, summary, pairs, golden, at_least)
@@ -171,8 +174,9 @@ def cluster(
         table = read_records(records, reading)
         fitted, given = learn_here(table, spec_file, entity, id_column, seed or 0, quiet, said)
     else:
-        fitted, given = open_model(model, quiet), None
-        table = read_records(records, reading)
+        fitted, table = open_model(model, quiet), read_records(records, reading)
+        assert fitted.spec is not None
+        given = None if entity is None else filled_in(table, entity, fitted.spec.id)
     if answer is not None:
         from scdp.posterior.estimate import check_answer
 
@@ -205,7 +209,6 @@ def learn_here(
     said: list[Decision],
 ) -> tuple[Estimator, dict[str, str] | None]:
     """A resolver that learned from the table itself, and the clusters that are filled in there, by id."""
-    from scdp.estimators.clustering import ids_of
     from scdp.estimators.decided import rows_named
 
     spec = spec_of(table, spec_file, entity, id_column, None)
@@ -217,13 +220,16 @@ def learn_here(
     model = estimator(spec, None, None, None, seed, quiet)
     for message in told(lambda: model.fit(chosen, taught, decisions=said or None)):
         say(f"note: {message}", quiet)
-    filled = [] if spec.entity is None else table[spec.entity].tolist()
-    given = {
-        identifier: name
-        for identifier, name in zip(ids_of(table, spec.id).tolist(), filled, strict=False)
-        if name is not None
-    }
-    return model, given or None
+    return model, None if spec.entity is None else filled_in(table, spec.entity, spec.id)
+
+
+def filled_in(table: Records, entity: str, id_column: str | None) -> dict[str, str] | None:
+    """The clusters that a column of the table has, by id, where it is filled in; None where it is nowhere."""
+    from scdp.estimators.clustering import ids_of
+
+    table.require(entity)
+    named = zip(ids_of(table, id_column).tolist(), table[entity].tolist(), strict=True)
+    return {identifier: name for identifier, name in named if name is not None} or None
 
 
 def open_model(folder: Path, quiet: bool) -> Estimator:

@@ -76,12 +76,16 @@ class DecisionLog:
         JSON lines; those that are there already count too.
     ids : sequence of str
         Of the records of the table, in order.
+    before : sequence of Decision
+        Decisions that hold too, and are kept elsewhere.
     """
 
-    def __init__(self, path: Path, ids: Sequence[str] | NDArray[Any]) -> None:
+    def __init__(
+        self, path: Path, ids: Sequence[str] | NDArray[Any], before: Sequence[Decision] = ()
+    ) -> None:
         self.path, self.ids = path, [str(one) for one in ids]
         self.row_of = {identifier: row for row, identifier in enumerate(self.ids)}
-        self.decisions: list[Decision] = read_decisions(path) if path.exists() else []
+        self.decisions: list[Decision] = [*before, *(read_decisions(path) if path.exists() else [])]
         self.constraints = self._constrain(self.decisions)
 
     def _constrain(self, decisions: Sequence[Decision]) -> Constraints:

@@ -118,11 +118,15 @@ def read_events(folder: Path, manifest: Manifest) -> list[dict[str, Any]]:
     return [parse_json(line) for line in lines]
 
 
-def read_all_decisions(folder: Path, manifest: Manifest) -> list[Decision]:
-    """All that people decided: with updates, and in between."""
-    found = [one for name in manifest.named("decisions") for one in read_decisions(folder / name)]
+def read_decisions_of_updates(folder: Path, manifest: Manifest) -> list[Decision]:
+    """What people decided and gave to updates."""
+    return [one for name in manifest.named("decisions") for one in read_decisions(folder / name)]
+
+
+def read_decisions_between(folder: Path) -> list[Decision]:
+    """What people decided in between."""
     between = folder / DECISIONS
-    return found + (read_decisions(between) if between.is_file() else [])
+    return read_decisions(between) if between.is_file() else []
 
 
 def write_generation(

@@ -20,6 +20,7 @@ from scdp.errors import InputError
 from scdp.estimators.base import Estimator
 from scdp.estimators.model_folder import load_model
 from scdp.io.atomic import FolderLock, recover
+from scdp.linkage.resolver_fit import ResolverFit
 from scdp.posterior import Posterior
 from scdp.store.events import Event, follow, name_entities
 from scdp.store.files import (
@@ -28,7 +29,8 @@ from scdp.store.files import (
     MANIFEST,
     MODEL,
     Manifest,
-    read_all_decisions,
+    read_decisions_between,
+    read_decisions_of_updates,
     read_events,
     read_manifest,
     read_stored,
@@ -36,12 +38,14 @@ from scdp.store.files import (
     write_generation,
     write_manifest,
 )
+from scdp.store.index import WordIndex
+from scdp.store.placement import Placement, Setting, find_pairs, place_all, place_few, settle_store
+from scdp.store.rows import StoredRows
 from scdp.table.decisions import Constraints, Decision
 from scdp.table.records import Records, records_from, unique_ids
 
-# Of larger stores, records are placed among those that share rare words with them, and so many others at random.
-MOST_TOGETHER = 20_000
-NEAREST = 60
+# If more than one in so many records is looked at, all are drawn; else only entities near those that are.
+PLACED_ALONE = 10
 QUERY = "(lookup)"
 
 
@@ -62,12 +66,11 @@ class Store:
     folder : path
         An existing store; `Store.create` makes one.
 
-    Attributes
-    ----------
-    records : Records
-        The records as they are now.
-    entities : dict
-        The entity of each record, by id.
+    Example
+    -------
+    >>> store = Store("customers")  # doctest: +SKIP
+    >>> store.lookup({"name": "Ada Lovelace"})[0].entity  # doctest: +SKIP
+    'e-17'
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -93,15 +96,44 @@ class Store:
         return cls(place)
 
     def _read(self) -> None:
-        self.records = read_stored(self.folder, self.manifest, self.id_column)
-        ids = self.records[self.id_column].tolist() if len(self.records) else []
-        self.entities: dict[str, str] = dict(
-            zip(ids, self.records[ENTITY].tolist() if ids else [], strict=True)
-        )
+        records = read_stored(self.folder, self.manifest, self.id_column)
+        named = records[ENTITY].tolist() if len(records) else []
+        kept = {name: cells for name, cells in records.columns.items() if name not in (ENTITY, DELETED)}
+        self._rows = StoredRows(Records(kept, str(self.folder)), self.id_column, named)
+        self._index: WordIndex | None = None
+        self._setting: Setting | None = None
+        self._is_whole = True
+
+    @property
+    def records(self) -> Records:
+        """The records as they are now."""
+        return self._rows.records
+
+    @property
+    def entities(self) -> dict[str, str]:
+        """The entity of each record, by id."""
+        return self._rows.entities
+
+    def load(self) -> Self:
+        """Make ready what updates and lookups need, so that the first of them is as fast as all others."""
+        if self._index is None:
+            self._index = self._rows.make_index(self._compared)
+        if len(self._rows) and (self._setting is None or self._setting.is_old(len(self._rows))):
+            self._setting = settle_store(self._fitted, self._rows, self._index, self._compared)
+        return self
+
+    @property
+    def _fitted(self) -> ResolverFit:
+        assert isinstance(self.model.fitted_, ResolverFit)
+        return self.model.fitted_
 
     def decisions(self) -> list[Decision]:
-        """All that people decided about these records."""
-        return read_all_decisions(self.folder, self.manifest)
+        """All that people decided about these records: with updates, and in between."""
+        return [*self.decisions_of_updates(), *read_decisions_between(self.folder)]
+
+    def decisions_of_updates(self) -> list[Decision]:
+        """What people decided and gave to updates; the rest is in `decisions.jsonl` of the folder."""
+        return read_decisions_of_updates(self.folder, self.manifest)
 
     def events(self) -> list[Event]:
         """All that happened to entities, in order."""
@@ -132,137 +164,132 @@ class Store:
         """
         with FolderLock(self.folder, "store"):
             manifest = read_manifest(self.folder)
-            if manifest != self.manifest:
+            if manifest != self.manifest or not self._is_whole:
                 self.manifest = manifest
                 self._read()
             remove_uncounted(self.folder, manifest)
-            return self._update(None if new is None else records_from(new), list(delete), list(decisions))
+            # Until the disk has it all, what is held here is neither as before nor as after.
+            self._is_whole = False
+            events = self._update(None if new is None else records_from(new), list(delete), list(decisions))
+            self._is_whole = True
+            return events
 
     def _update(self, new: Records | None, delete: list[str], decisions: list[Decision]) -> list[Event]:
-        lost = [identifier for identifier in delete if identifier not in self.entities]
+        rows = self._rows
+        lost = [identifier for identifier in delete if identifier not in rows.entities]
         if lost:
             raise InputError(f"{self.folder}: there is no record {lost[0]!r} to delete; check the id")
         said = [*self.decisions(), *decisions]
-        table, reasons = self._merge(new, set(delete))
-        ids = unique_ids(table, self.id_column).tolist() if len(table) else []
-        freed = self._free(said, ids, {*delete, *(one for one in reasons if one in self.entities)})
-        for record in ids:
-            if self.entities.get(record) in freed and record not in reasons:
-                reasons[record] = "placed again after a change of its entity"
-        joined = self._joined_by(said, ids)
-        for record in ids:
-            if record in joined and record not in reasons:
-                reasons[record] = "decision"
-        entity = {record: self.entities[record] for record in ids if record in self.entities}
+        gone = {record: rows.entities[record] for record in dict.fromkeys(delete)}
+        reasons = self._add(new, set(gone))
+        freed = self._free(said, {*gone, *reasons})
+        rows.remove(gone)
+        for record in (record for entity in freed for record in rows.members.get(entity, ())):
+            reasons.setdefault(record, "placed again after a change of its entity")
+        for record in self._joined_by(said):
+            reasons.setdefault(record, "decision")
         events: list[Event] = [
-            {"event": "delete", "entity": self.entities[record], "records": [record], "reason": "deletion"}
-            for record in delete
+            {"event": "delete", "entity": entity, "records": [record], "reason": "deletion"}
+            for record, entity in gone.items()
         ]
         following = self.manifest.next_entity
+        entity: dict[str, str] = {}
         if reasons:
-            clusters, sure = self._place(table, ids, said, freed, reasons)
-            named, happened, following = name_entities(clusters, entity, sure, reasons, following)
-            entity |= named
+            clusters, sure = self._place(said, freed, reasons)
+            before = {
+                record: rows.entities[record]
+                for some in clusters
+                for record in some
+                if record in rows.entities
+            }
+            entity, happened, following = name_entities(clusters, before, sure, reasons, following)
             events += happened
         now = datetime.now(UTC).isoformat(timespec="seconds")
         events = [{"time": now, **event} for event in events]
         changed = [
-            record for record in ids if self.entities.get(record) != entity[record] or record in reasons
+            record
+            for record, home in entity.items()
+            if rows.entities.get(record) != home or record in reasons
         ]
-        rows = self._rows(table, ids, changed, entity, delete)
-        kept = decisions
-        self.manifest = write_generation(self.folder, self.manifest, rows, events, kept, following)
-        self._read()
+        table = self._table(changed, entity, gone)
+        self.manifest = write_generation(self.folder, self.manifest, table, events, decisions, following)
+        for record, home in entity.items():
+            rows.assign(record, home)
         return events
 
-    def _merge(self, new: Records | None, deleted: set[str]) -> tuple[Records, dict[str, str]]:
-        """All records that are to be there, and why those that are new or changed are looked at."""
-        reasons: dict[str, str] = {}
-        names = dict.fromkeys(name for name in self.records.names if name not in (ENTITY, DELETED))
-        rows = {
-            str(row[self.id_column]): {name: row[name] for name in names}
-            for row in self.records.rows()
-            if row[self.id_column] not in deleted
+    def _add(self, new: Records | None, deleted: set[str]) -> dict[str, str]:
+        """Add the records that are new or changed; why each of them is looked at."""
+        if new is None:
+            return {}
+        rows, reasons = self._rows, {}
+        new.require(self.id_column, *self._compared)
+        unique_ids(new, self.id_column)
+        names = [name for name in new.names if name not in (ENTITY, DELETED)]
+        places = []
+        merged: dict[str, list[Any]] = {name: [] for name in dict.fromkeys([*rows.columns, *names])}
+        for place, identifier in enumerate(map(str, new[self.id_column].tolist())):
+            old = None if identifier in deleted else rows.row_of.get(identifier)
+            if old is not None and all(
+                name in rows.columns and rows.columns[name][old] == new[name][place] for name in names
+            ):
+                continue
+            reasons[identifier] = "new record" if old is None else "correction"
+            places.append(place)
+            for name, cells in merged.items():
+                kept = None if old is None or name not in rows.columns else rows.columns[name][old]
+                cells.append(new[name][place] if name in names else kept)
+        columns = {name: np.array([*cells, None], dtype=object)[:-1] for name, cells in merged.items()}
+        added = rows.append(columns, list(reasons))
+        if self._index is not None:
+            for row in added.tolist():
+                self._index.add(row, rows.cells(row, self._compared))
+        return reasons
+
+    def _free(self, said: list[Decision], concerned: set[str]) -> set[str]:
+        """The entities whose records are all to be placed again: changed, or torn by decisions."""
+        rows = self._rows
+        freed = {rows.entities[record] for record in concerned if record in rows.entities}
+        named = {rows.entities[one] for line in said for one in line.ids if one in rows.entities}
+        ids = [record for entity in sorted(named) for record in rows.members[entity]]
+        held = [
+            Decision(tuple(rows.members[entity]), "same") for entity in named if len(rows.members[entity]) > 1
+        ]
+        # With what entities hold together, decisions that two records differ may be contradicted.
+        together = Constraints.of([*held, *(one for one in said if one.decision == "same")], ids).group
+        apart = Constraints.of(said, ids)
+        torn = {
+            int(together[one])
+            for one, other in zip(apart.left.tolist(), apart.right.tolist(), strict=True)
+            if together[one] == together[other] >= 0
         }
-        if new is not None:
-            spec = self.model.fitted_spec_
-            assert spec is not None
-            new.require(self.id_column, *(name for field in spec.fields for name in field.columns))
-            unique_ids(new, self.id_column)
-            names |= dict.fromkeys(name for name in new.names if name not in (ENTITY, DELETED))
-            for row in new.rows():
-                identifier = str(row[self.id_column])
-                before = rows.get(identifier)
-                if before is not None and all(before.get(name) == cell for name, cell in row.items()):
-                    continue
-                reasons[identifier] = "new record" if before is None else "correction"
-                rows[identifier] = (before or {}) | row
-        columns = {
-            name: np.array([*(row.get(name) for row in rows.values()), None], dtype=object)[:-1]
-            for name in names
+        return freed | {
+            rows.entities[record]
+            for record, group in zip(ids, together.tolist(), strict=True)
+            if group in torn
         }
-        return Records(columns, str(self.folder)), reasons
 
-    def _groups(self, said: list[Decision], ids: list[str]) -> tuple[Integers, list[tuple[int, int]]]:
-        """By record, the number of what entities and decisions hold together; and pairs that must differ."""
-        from scdp.blocking import connected_components
-
-        found = Constraints.of(said, ids)
-        place: dict[str, int] = {}
-        ends: list[tuple[int, int]] = []
-        for row, record in enumerate(ids):
-            entity = self.entities.get(record)
-            if entity is not None:
-                ends.append((place.setdefault(entity, row), row))
-        first: dict[int, int] = {}
-        grouped = np.flatnonzero(found.group >= 0).tolist()
-        ends += [(first.setdefault(int(found.group[row]), row), row) for row in grouped]
-        left, right = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-        codes = connected_components(len(ids), [(left, right)]).codes.astype(np.int64)
-        return codes, list(zip(found.left.tolist(), found.right.tolist(), strict=True))
-
-    def _free(self, said: list[Decision], ids: list[str], concerned: set[str]) -> set[str]:
-        """The entities whose records are all to be placed again."""
-        freed = {self.entities[record] for record in concerned if record in self.entities}
-        if ids:
-            groups, apart = self._groups(said, ids)
-            torn = {int(groups[one]) for one, other in apart if groups[one] == groups[other]}
-            freed |= {
-                self.entities[record]
-                for row, record in enumerate(ids)
-                if record in self.entities and int(groups[row]) in torn
-            }
-        return freed
-
-    def _joined_by(self, said: list[Decision], ids: list[str]) -> set[str]:
+    def _joined_by(self, said: list[Decision]) -> set[str]:
         """Records of two entities or more that a decision makes one."""
         found: set[str] = set()
-        there = set(ids)
         for one in said:
-            here = [record for record in one.ids if record in there]
+            here = [record for record in one.ids if record in self._rows.row_of]
             if one.decision == "same" and len({self.entities.get(record) for record in here}) > 1:
                 found.update(here)
         return found
 
     def _place(
-        self,
-        table: Records,
-        ids: list[str],
-        said: list[Decision],
-        freed: set[str],
-        reasons: Mapping[str, str],
+        self, said: list[Decision], freed: set[str], reasons: Mapping[str, str]
     ) -> tuple[list[list[str]], dict[str, float]]:
         """The clusters that hold a record that is looked at, and how sure each one's place is."""
-        chosen = self._choose(table, ids, set(reasons))
-        labels, posterior = self._predict(table.take(chosen), said, freed)
-        sure = posterior.membership_probability(labels)
+        placed = self._draw(said, freed, list(reasons))
+        sure = placed.posterior.membership_probability(placed.labels)
         members: dict[int, list[int]] = {}
-        for place, label in enumerate(labels.tolist()):
+        for place, label in enumerate(placed.labels.tolist()):
             members.setdefault(label, []).append(place)
         clusters: list[list[str]] = []
         probability: dict[str, float] = {}
         for places in members.values():
-            records = [ids[chosen[place]] for place in places]
+            records = [placed.ids[place] for place in places]
             if any(record in reasons for record in records):
                 clusters.append(records)
                 probability |= {
@@ -270,61 +297,39 @@ class Store:
                 }
         return clusters, probability
 
-    def _predict(self, table: Records, said: list[Decision], freed: set[str]) -> tuple[Integers, Posterior]:
-        """Cluster records, entities that are not freed staying together."""
-        ids = table[self.id_column].tolist()
-        members: dict[str, list[str]] = {}
-        for record in ids:
-            entity = self.entities.get(record)
-            if entity is not None and entity not in freed:
-                members.setdefault(entity, []).append(record)
-        kept = [
-            Decision(tuple(records), "same", place=f"entity {entity} of {self.folder}")
-            for entity, records in members.items()
-            if len(records) > 1
-        ]
-        order = np.argsort(np.array(ids, dtype=object), kind="stable")
-        labels, posterior = self.model.predict_with_posterior(table.take(order), decisions=[*kept, *said])
-        back = np.argsort(order)
-        return labels[back], posterior.restricted(back)
+    def _draw(self, said: list[Decision], freed: set[str], looked_at: list[str]) -> Placement:
+        """Draw what some records may concern: of many new records all, else the entities near them."""
+        rows = self._rows
+        if PLACED_ALONE * len(looked_at) > len(rows):
+            held = {entity: some for entity, some in rows.members.items() if entity not in freed}
+            self._index = self._setting = None
+            return place_all(self.model, rows.records, self.id_column, held, said)
+        self.load()
+        assert self._index is not None
+        assert self._setting is not None
+        chosen = np.array(sorted(rows.row_of[record] for record in looked_at), dtype=np.int64)
+        near = find_pairs(rows, self._index, self._compared, chosen.tolist())
+        return place_few(self.model, self._setting, rows, near, chosen, freed, said)
 
-    def _choose(self, table: Records, ids: list[str], looked_at: set[str]) -> Integers:
-        """The rows that are clustered: all of a small store; of a large one those that may concern the change."""
-        if len(ids) <= MOST_TOGETHER:
-            return np.arange(len(ids))
-        near = find_near(
-            table, self._compared(), [row for row, record in enumerate(ids) if record in looked_at]
-        )
-        touched = {self.entities.get(ids[row]) for row in near}
-        rows = {
-            row
-            for row, record in enumerate(ids)
-            if record in looked_at or (record in self.entities and self.entities[record] in touched)
-        }
-        rest = np.random.default_rng(len(ids)).permutation(len(ids))[: max(MOST_TOGETHER - len(rows), 2_000)]
-        return np.array(sorted(rows | set(rest.tolist())), dtype=np.int64)
-
+    @property
     def _compared(self) -> list[str]:
         spec = self.model.fitted_spec_
         assert spec is not None
         return list(dict.fromkeys(name for field in spec.fields for name in field.columns))
 
-    def _rows(
-        self, table: Records, ids: list[str], changed: list[str], entity: Mapping[str, str], delete: list[str]
+    def _table(
+        self, changed: list[str], entity: Mapping[str, str], gone: Mapping[str, str]
     ) -> dict[str, Any]:
         """The rows of a generation: records with their entities, and ids that are deleted."""
-        row_of = {record: row for row, record in enumerate(ids)}
-        rows = np.array([row_of[record] for record in changed], dtype=np.int64)
-        names = table.names or (self.id_column,)
-        nobody = np.full(len(delete), None, dtype=object)
-        columns: dict[str, Any] = {}
-        for name in names:
-            cells = table[name][rows] if len(table) else np.empty(0, dtype=object)
-            gone = np.array(delete, dtype=object) if name == self.id_column else nobody
-            columns[name] = np.concatenate([cells, gone])
-        named = [entity[record] for record in changed]
-        columns[ENTITY] = np.array([*named, *(self.entities[record] for record in delete)], dtype=object)
-        columns[DELETED] = np.array(["no"] * len(changed) + ["yes"] * len(delete), dtype=object)
+        there = self._rows.take(np.array([self._rows.row_of[one] for one in changed], dtype=np.int64))
+        columns: dict[str, Any] = {
+            name: np.concatenate([cells, np.full(len(gone), None, dtype=object)])
+            for name, cells in there.columns.items()
+        }
+        columns[self.id_column][len(changed) :] = list(gone)
+        named = [*(entity[record] for record in changed), *gone.values()]
+        columns[ENTITY] = np.array([*named, None], dtype=object)[:-1]
+        columns[DELETED] = np.array(["no"] * len(changed) + ["yes"] * len(gone), dtype=object)
         return columns
 
     def lookup(self, cells: Mapping[str, Any]) -> list[Match]:
@@ -340,22 +345,39 @@ class Store:
         list of Match
             The likeliest first; one without an entity stands for none of those that are there.
         """
-        if not len(self.records):
+        if not self._is_whole:
+            self._read()
+        rows, compared = self._rows, self._compared
+        if not len(rows):
             return [Match(None, 1.0, ())]
-        compared = self._compared()
-        foreign = [name for name in cells if name not in self.records.names]
+        foreign = [name for name in cells if name not in rows.columns]
         if foreign or not any(cells.get(name) for name in compared):
             wrong = f"there is no column {foreign[0]!r}" if foreign else "no compared column is filled"
             raise InputError(f"{self.folder}: {wrong}; give some of {', '.join(compared)}")
-        query = {name: cells.get(name) for name in self.records.names} | {self.id_column: QUERY}
-        one = records_from([query])
-        columns = {name: np.concatenate([self.records[name], one[name]]) for name in self.records.names}
-        table = Records(columns, str(self.folder))
-        ids = table[self.id_column].tolist()
-        chosen = self._choose(table, ids, {QUERY})
-        there = table.take(chosen)
-        _, posterior = self._predict(there, self.decisions(), set())
-        return self._weigh(there[self.id_column].tolist(), posterior)
+        self.load()
+        assert self._index is not None
+        assert self._setting is not None
+        one = records_from([{name: cells.get(name) for name in rows.columns} | {self.id_column: QUERY}])
+        near = self._index.find_near((one[name][0] for name in compared), rows.alive)
+        placed = self._weigh_query(one, near)
+        return self._weigh(placed.ids, placed.posterior)
+
+    def _weigh_query(self, one: Records, near: Integers) -> Placement:
+        """Draws of a record that is not there and of the entities near it, by a table of these alone."""
+        rows = self._rows
+        homes = dict.fromkeys(rows.entities[str(rows.columns[self.id_column][row])] for row in near.tolist())
+        ids = [record for home in homes for record in rows.members[home]]
+        place = np.array([rows.row_of[record] for record in ids], dtype=np.int64)
+        few = {name: np.concatenate([rows.columns[name][place], one[name]]) for name in rows.columns}
+        named = [*(rows.entities[record] for record in ids), QUERY]
+        table = StoredRows(Records(few, rows.source), self.id_column, named)
+        at = {int(row): number for number, row in enumerate(place.tolist())}
+        left = np.array(sorted(at[row] for row in near.tolist()), dtype=np.int64)
+        query = len(ids)
+        said = [line for line in self.decisions() if not table.row_of.keys().isdisjoint(line.ids)]
+        assert self._setting is not None
+        pairs = left, np.full(len(left), query, dtype=np.int64)
+        return place_few(self.model, self._setting, table, pairs, np.array([query]), set(), said)
 
     def _weigh(self, ids: list[str], posterior: Posterior) -> list[Match]:
         query = ids.index(QUERY)
@@ -411,29 +433,6 @@ class Store:
 
 def _id_column(model: Estimator, folder: Path) -> str:
     spec = model.fitted_spec_
-    if spec is None or spec.id is None:
-        raise InputError(f"{folder}: a store needs a model of records with ids; fit one with --id")
+    if spec is None or spec.id is None or not isinstance(model.fitted_, ResolverFit):
+        raise InputError(f"{folder}: a store needs a resolver of records with ids; fit one with --id")
     return spec.id
-
-
-def find_near(table: Records, columns: Iterable[str], rows: Iterable[int]) -> set[int]:
-    """The rows that share most rare words of their compared cells with some given rows."""
-    postings: dict[str, list[int]] = {}
-    words: list[set[str]] = [set() for _ in range(len(table))]
-    for name in columns:
-        for row, cell in enumerate(table[name].tolist()):
-            if cell is not None:
-                words[row].update(cell.casefold().split())
-    for row, some in enumerate(words):
-        for word in some:
-            postings.setdefault(word, []).append(row)
-    found: set[int] = set()
-    for row in rows:
-        weight: dict[int, float] = {}
-        for word in words[row]:
-            others = postings[word]
-            if 1 < len(others) <= max(1_000, len(table) // 200):
-                for other in others:
-                    weight[other] = weight.get(other, 0.0) + float(np.log(len(table) / len(others)))
-        found.update(sorted(weight, key=lambda other: (-weight[other], other))[:NEAREST])
-    return found
