@@ -70,9 +70,12 @@ class EntityResolver(Estimator):
 
     Example
     -------
-    >>> from scdp.datasets import make_records
-    >>> EntityResolver(n_draws=48, random_state=0).get_params()["n_draws"]
-    48
+    >>> names = ["Ann Smith", "Anne Smith", "Bob Jones", "Robert Jones", "Cy Young", "Dee Dee"]
+    >>> cities = ["Bonn", "Bonn", "Ulm", "Ulm", "Kiel", "Jena"]
+    >>> people = [{"name": name, "city": city} for name, city in zip(names, cities)]
+    >>> model = EntityResolver(n_draws=24, random_state=0).fit(people, ["a", "a", "b", "b", "c", "d"])
+    >>> model.labels_.tolist()
+    [0, 0, 1, 1, 2, 3]
     """
 
     model = "resolver"

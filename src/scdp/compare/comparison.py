@@ -191,7 +191,34 @@ def make_comparison(
     missing: Iterable[str] = (),
     **options: float | str | None,
 ) -> Comparison:
-    """A comparison with its kind's defaults filled in and, unless named, a name such as "edit(title)"."""
+    """A comparison with its kind's defaults filled in.
+
+    Parameters
+    ----------
+    kind : str
+        A name of `known_kinds`, such as "edit".
+    columns : str or sequence of str
+        The column, or several that are read as one.
+    of : str, optional
+        The part of a cell that is compared, such as "head" or "year".
+    clean : sequence of str, optional
+        Cleaning steps, in order; those of the kind, unless given.
+    name : str, optional
+        "edit(title)" and so on, unless given.
+    missing : sequence of str
+        Texts that stand for a missing cell.
+    **options
+        Options of the kind, such as `scale`.
+
+    Returns
+    -------
+    Comparison
+
+    Example
+    -------
+    >>> make_comparison("edit", "title").name
+    'edit(title)'
+    """
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     _check_known(kind, known_kinds(), "comparison", "kind")
     details = known_kinds()[kind]

@@ -390,7 +390,17 @@ _registered: dict[str, Kind] = {}
 
 
 def known_kinds() -> dict[str, Kind]:
-    """Built-in kinds and the user's own, by name."""
+    """Built-in kinds and the user's own, by name.
+
+    Returns
+    -------
+    dict
+
+    Example
+    -------
+    >>> known_kinds()["edit"].range
+    '[0, 1]'
+    """
     return {**BUILT_IN, **_registered}
 
 

@@ -120,6 +120,14 @@ class Estimator(ClusterMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Example
+        -------
+        With `people` as in the example of `EntityResolver`:
+
+        >>> known = EntityResolver(n_draws=24, random_state=0).fit(people, ["a", "a", "b", "b", "c", None])
+        >>> known.labels_[:5].tolist()
+        [0, 0, 1, 1, 2]
         """
         check_index(X, y, "y")
         X = check_rows(self, X, reset=True)
@@ -167,6 +175,14 @@ class Estimator(ClusterMixin, BaseEstimator):
         -------
         array of integers
             The cluster of each row.
+
+        Example
+        -------
+        With `model` and `people` as in the example of `EntityResolver`:
+
+        >>> labels = model.predict(people)
+        >>> bool(labels[0] == labels[1]), bool(labels[0] == labels[2])
+        (True, False)
         """
         return self.predict_with_posterior(X, groups, known, decisions=decisions)[0]
 
@@ -179,10 +195,27 @@ class Estimator(ClusterMixin, BaseEstimator):
         decisions: Decisions = None,
         random_state: int | None = None,
     ) -> Posterior:
-        """The posterior over exactly the rows of X; see `predict`. A `random_state` stands in for that of `fit`."""
-        return self.predict_with_posterior(X, groups, known, decisions=decisions, random_state=random_state)[
-            1
-        ]
+        """The posterior over exactly the rows of X.
+
+        Parameters
+        ----------
+        X, groups, known, decisions : as in `predict`
+        random_state : int, optional
+            Stands in for that of `fit`.
+
+        Returns
+        -------
+        Posterior
+
+        Example
+        -------
+        With `model` and `people` as in the example of `EntityResolver`:
+
+        >>> model.predict_posterior(people).co_clustering(0, 1) > 0.5
+        True
+        """
+        found = self.predict_with_posterior(X, groups, known, decisions=decisions, random_state=random_state)
+        return found[1]
 
     def predict_with_posterior(
         self,
@@ -193,7 +226,24 @@ class Estimator(ClusterMixin, BaseEstimator):
         decisions: Decisions = None,
         random_state: int | None = None,
     ) -> tuple[Integers, Posterior]:
-        """Both at the cost of one: what `predict` and what `predict_posterior` give."""
+        """Both at the cost of one: what `predict` and what `predict_posterior` give.
+
+        Parameters
+        ----------
+        X, groups, known, decisions, random_state : as in `predict_posterior`
+
+        Returns
+        -------
+        (array of integers, Posterior)
+
+        Example
+        -------
+        With `model` and `people` as in the example of `EntityResolver`:
+
+        >>> labels, posterior = model.predict_with_posterior(people)
+        >>> len(labels) == posterior.n_items
+        True
+        """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         grouped = check_groups(groups, X, self.fitted_spec_)
@@ -275,7 +325,30 @@ class Estimator(ClusterMixin, BaseEstimator):
         posterior: Posterior | None = None,
         names: tuple[str, str] | None = None,
     ) -> Explanation:
-        """Why rows i and j of X are or are not together. `posterior` is that of `predict_posterior(X)`, if at hand."""
+        """Why two rows are or are not together.
+
+        Parameters
+        ----------
+        X, groups : as in `predict`
+        i, j : int
+            The rows, counted from 0.
+        posterior : Posterior, optional
+            What `predict_posterior(X)` has given, if it is at hand.
+        names : (str, str), optional
+            What to call the rows; "row 0" and so on, unless given.
+
+        Returns
+        -------
+        Explanation
+            Its text is for people; its fields are numbers.
+
+        Example
+        -------
+        With `model` and `people` as in the example of `EntityResolver`:
+
+        >>> print(str(model.explain(people, 0, 2)).split(".")[0])
+        row 0 and row 2: different, almost surely
+        """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         grouped = check_groups(groups, X, self.fitted_spec_)
@@ -288,7 +361,24 @@ class Estimator(ClusterMixin, BaseEstimator):
     def save(self, folder: str | PathLike[str], *, force: bool = False, spec_text: str | None = None) -> None:
         """Write a folder of JSON and plain arrays, whole or not at all (docs/tutorials/deduplicate.md).
 
-        `spec_text` is a commented TOML text of the fitted spec, to stand for the plain one.
+        Parameters
+        ----------
+        folder : path
+            Where to; it must not be there, unless `force` says that it may be replaced.
+        force : bool
+            Replace a model that is there.
+        spec_text : str, optional
+            A commented TOML text of the fitted spec, to stand for the plain one.
+
+        Example
+        -------
+        With `model` as in the example of `EntityResolver`:
+
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model")
+        ...     EntityResolver.load(f"{folder}/model").n_draws
+        24
         """
         from scdp.estimators.model_folder import save
 
@@ -297,7 +387,17 @@ class Estimator(ClusterMixin, BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Self:
-        """Read what `save` wrote."""
+        """Read what `save` wrote, as its example shows.
+
+        Parameters
+        ----------
+        folder : path
+            The folder of the model.
+
+        Returns
+        -------
+        An estimator as after `fit`.
+        """
         from scdp.estimators.model_folder import load_as
 
         return load_as(cls, folder)
@@ -336,6 +436,13 @@ class Estimator(ClusterMixin, BaseEstimator):
         Returns
         -------
         float
+
+        Example
+        -------
+        With `model` and `people` as in the example of `EntityResolver`:
+
+        >>> model.score(people, ["a", "a", "b", "b", "c", "d"])
+        1.0
         """
         from scdp.metrics import f_score
 

@@ -17,12 +17,31 @@ MOST_PROPOSED = 200
 
 @dataclass(frozen=True, init=False)
 class Spec:
-    """`entity` is the column of known clusters, `id` that of record names, `group` that of documents.
+    """Which columns say what, and how two records are compared.
 
-    `source` is the column that says where a record comes from; of the sources in `at_most_one` no two records are the
-    same thing, and with `link_only` no two records of any one source are compared.
+    Parameters
+    ----------
+    entity : str, optional
+        The column of known clusters.
+    fields : comparisons, optional
+        What is compared (`scdp.compare`); without any, `fit` proposes them from the columns.
+    id, group : str, optional
+        The columns of the names of records, and of documents: records of two documents are never together.
+    golden : pairs of str, optional
+        Rules of golden records: a column and its rule.
+    source : str, optional
+        The column that says where a record comes from.
+    at_most_one : sequence of str, optional
+        Sources of which no two records are the same thing.
+    link_only : bool
+        Whether no two records of any one source are compared.
 
-    Without fields, `fit` proposes them from the columns. `golden` has rules of golden records by column.
+    Example
+    -------
+    >>> from scdp import compare
+    >>> spec = Spec("person", [compare.person_name("name"), compare.exact("city")], id="nr")
+    >>> spec.names
+    ('person_name(name)', 'exact(city)')
     """
 
     entity: str | None = None
@@ -78,7 +97,20 @@ class Spec:
     def fit(self, records: Records) -> Spec:
         """This spec with what training records teach: fields if it has none, and the scales of numbers.
 
-        Records whose column of ids holds the same one twice are refused.
+        Parameters
+        ----------
+        records : Records
+            Those whose column of ids holds the same one twice are refused.
+
+        Returns
+        -------
+        Spec
+
+        Example
+        -------
+        >>> from scdp.datasets import make_records
+        >>> Spec(fields=[compare.absolute("year")]).fit(make_records(50, kind="citations").data).needs_fit
+        False
         """
         if self.id is not None and self.id in records.columns:
             unique_ids(records, self.id)
@@ -86,14 +118,43 @@ class Spec:
         return replace(self, fields=tuple(comparison.fit(records) for comparison in fields))
 
     def to_toml(self) -> str:
-        """The text of a file that `from_toml` reads back to an equal spec; cleaning is always written out."""
+        """The text of a file that `from_toml` reads back to an equal spec; cleaning is always written out.
+
+        Returns
+        -------
+        str
+
+        Example
+        -------
+        >>> Spec("person").to_toml().splitlines()[0]
+        'entity = "person"'
+        """
         from scdp.table.spec_files import write_spec
 
         return write_spec(self)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Spec:
-        """Read a spec; a mistake in the file is one sentence with the file and the line."""
+        """Read a spec; a mistake in the file is one sentence with the file and the line.
+
+        Parameters
+        ----------
+        path : path
+            A TOML file.
+
+        Returns
+        -------
+        Spec
+
+        Example
+        -------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "spec.toml").write_text(Spec("person").to_toml())
+        ...     Spec.from_toml(Path(folder, "spec.toml")) == Spec("person")
+        True
+        """
         from scdp.table.spec_files import read_spec
 
         return read_spec(path)

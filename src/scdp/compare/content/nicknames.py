@@ -214,7 +214,17 @@ def use_nicknames(groups: Iterable[Iterable[str]]) -> None:
 
 
 def default_nicknames() -> list[tuple[str, ...]]:
-    """The groups of the table that is in use at the start."""
+    """The groups of the table that is in use at the start.
+
+    Returns
+    -------
+    list of tuples of names
+
+    Example
+    -------
+    >>> any({"robert", "bob"} <= set(group) for group in default_nicknames())
+    True
+    """
     return [tuple(line.split()) for line in _TABLE.strip().splitlines()]
 
 

@@ -1,0 +1,74 @@
+"""Public names have numpydoc sections, and their examples run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import warnings
+
+import pytest
+
+import scdp
+from scdp import EntityResolver, compare, metrics
+from scdp.estimators import base
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """What the example of `EntityResolver` makes."""
+    names: dict[str, object] = {"EntityResolver": EntityResolver}
+    finder = doctest.DocTestFinder(recurse=False)
+    (example,) = finder.find(EntityResolver, globs=names)
+    found = doctest.DocTestRunner().run(example, clear_globs=False)
+    assert not found.failed
+    return example.globs
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "scdp.compare",
+        "scdp.compare.comparison",
+        "scdp.compare.kinds",
+        "scdp.compare.content.nicknames",
+        "scdp.metrics",
+        "scdp.table.spec",
+    ],
+)
+def test_the_examples_run(name, monkeypatch):
+    monkeypatch.setattr("scdp.compare.kinds._registered", {})
+    module = importlib.import_module(name)
+    assert not doctest.testmod(module, extraglobs={"compare": compare}).failed
+
+
+def test_the_examples_of_the_estimators_run(fitted):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = doctest.testmod(base, extraglobs=fitted)
+    assert not found.failed
+    assert found.attempted > 8
+
+
+def public_functions():
+    for module in (compare, metrics):
+        yield from (getattr(module, name) for name in module.__all__)
+    for name in ("EntityResolver", "SCDP", "Spec"):
+        public = getattr(scdp, name)
+        yield public
+        yield from (value for key, value in vars(public).items() if not key.startswith("_"))
+    yield from (value for key, value in vars(base.Estimator).items() if not key.startswith("_"))
+
+
+# What estimators offer to the parts of the package, not to people.
+INNER = {"check_parameters", "count_draws", "restore", "sample_new"}
+DOCUMENTED = [each for each in public_functions() if inspect.isfunction(each) and each.__name__ not in INNER]
+
+
+@pytest.mark.parametrize("function", DOCUMENTED, ids=lambda function: function.__qualname__)
+def test_a_public_function_has_its_sections(function):
+    text = inspect.getdoc(function) or ""
+    parameters = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    assert not parameters or "Parameters\n---" in text
+    assert "Returns\n---" in text or function.__annotations__.get("return") == "None"
+    assert ">>>" in text
