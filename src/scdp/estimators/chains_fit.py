@@ -261,7 +261,7 @@ def describe_scale(rows: Rows, features: tuple[str, ...], mean_variance: float) 
     if not abs(np.log(ratio[worst])) > np.log(FAR_FROM_THE_PRIOR):
         return None
     return (
-        f"Feature {features[worst]!r} has a spread of {ratio[worst] * np.sqrt(mean_variance):.2g} where "
+        f"{features[worst]!r} has a spread of {ratio[worst] * np.sqrt(mean_variance):.2g} where "
         f"mean_variance={mean_variance:g} expects cluster means within {np.sqrt(mean_variance):.2g}: what these models "
         "find hangs on that ratio (docs/results.md); use standardize=True, or try several values."
     )
@@ -279,7 +279,7 @@ def describe_units(rows: Rows, features: tuple[str, ...]) -> str | None:
     if not away[worst] > 1:
         return None
     return (
-        f"Feature {features[worst]!r} has {ratio[worst]:.2g} times the spread in all rows that it has in those of fit "
+        f"{features[worst]!r} has {ratio[worst]:.2g} times the spread in all rows that it has in those of fit "
         f"(and its mean is {shift[worst]:.2g} spreads away): predict measures in the units of fit, so its "
         "probabilities are not those of one fit with all rows, -1 for those of unknown cluster."
     )
