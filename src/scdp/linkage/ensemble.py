@@ -21,7 +21,7 @@ from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
-from scdp.linkage.law import Names, Pairs, Weights, sample_partition, stream_of
+from scdp.linkage.law import Names, Pairs, Weights, sample_partitions, stream_of
 from scdp.linkage.trees import Trees
 
 MISSING = -1
@@ -295,16 +295,11 @@ class Ensemble:
             nonlocal done
             weights = self.weights(number)
             score = np.append(self.members[number].scores(places), np.full(n_ties, weights.floor))
-            for i in range(number, n_draws, len(self.members)):
-                stream = stream_of(seed, i)
-                draws[i] = sample_partition(neighbours, score, weights, known, self.n_rescans, stream, named)
-                done += 1
-                if progress is not None:
-                    progress(done, n_draws)
+            own = np.arange(number, n_draws, len(self.members))
+            streams = np.array([stream_of(seed, i) for i in own.tolist()])
+            drawn = np.empty((len(own), pairs.n_items), dtype=np.int32)
+            sample_partitions(neighbours, score, weights, known, self.n_rescans, streams, named, drawn)
             if conditions is not None:
-                own = np.arange(number, n_draws, len(self.members))
-                streams = np.array([stream_of(seed, i) for i in own.tolist()])
-                drawn = draws[own]
                 condition_draws(
                     neighbours,
                     score,
@@ -316,7 +311,10 @@ class Ensemble:
                     conditions.limits,
                     drawn,
                 )
-                draws[own] = drawn
+            draws[own] = drawn
+            done += len(own)
+            if progress is not None:
+                progress(done, n_draws)
 
         for _ in map_in_threads(sample_with, range(min(len(self.members), n_draws)), n_jobs):
             pass

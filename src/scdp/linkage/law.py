@@ -413,6 +413,89 @@ def sample_partition(
     return cluster
 
 
+@kernel
+def are_a_pair(neighbours: Neighbours, one: int, other: int) -> bool:
+    """Whether two records meet each other and nobody else."""
+    first, second = neighbours.start[one], neighbours.start[other]
+    alone = neighbours.start[one + 1] - first == 1 and neighbours.start[other + 1] - second == 1
+    return alone and neighbours.other[first] == other
+
+
+@kernel
+def sample_pair(
+    one: int,
+    other: int,
+    log_weight: float,
+    n_rescans: int,
+    streams: Names,
+    names: Names,
+    n_known: int,
+    draws: NDArray[np.int32],
+) -> None:
+    """Draws of two records that meet nobody else: they are together if the one that is placed last joins the other.
+
+    What came before does not matter, since the other is then alone in its cluster.
+    """
+    # As odds of joining against opening, of which the larger is one.
+    join, new = np.exp(min(log_weight, 0.0)), np.exp(-max(log_weight, 0.0))
+    for draw in range(len(streams)):
+        key = mixed(mixed(streams[draw], names[one]), np.uint64(2 * n_rescans))
+        other_key = mixed(mixed(streams[draw], names[other]), np.uint64(2 * n_rescans))
+        last = other if key < other_key else one
+        chance = uniform(names[last], streams[draw], n_rescans)
+        draws[draw, one] = n_known + one
+        draws[draw, other] = n_known + (one if chance * (join + new) < join else other)
+
+
+@kernel
+def sample_partitions(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    known: Integers,
+    n_rescans: int,
+    streams: Names,
+    names: Names,
+    draws: NDArray[np.int32],
+) -> None:
+    """As `sample_partition` for each of the streams, into `draws` (streams, records), component by component."""
+    cluster = known.copy()
+    n_known = known.max() + 1
+    room = make_room(known.shape[0], n_known)
+    for i in range(known.shape[0]):
+        if known[i] >= 0:
+            room.size[known[i]] += 1
+            draws[:, i] = known[i]
+    items, bounds = connect(neighbours, known)
+    for component in range(bounds.shape[0] - 1):
+        first, last = bounds[component], bounds[component + 1]
+        if last - first == 2 and are_a_pair(neighbours, items[first], items[first + 1]):
+            one, other = items[first], items[first + 1]
+            log_weight = weights.bias + score[neighbours.pair[neighbours.start[one]]]
+            sample_pair(one, other, log_weight, n_rescans, streams, names, n_known, draws)
+            continue
+        for draw in range(len(streams)):
+            place_component(
+                neighbours,
+                score,
+                weights,
+                n_rescans,
+                streams[draw],
+                names,
+                items,
+                first,
+                last,
+                n_known,
+                cluster,
+                room,
+            )
+            for place in range(first, last):
+                i = items[place]
+                draws[draw, i] = cluster[i]
+                room.size[cluster[i]] -= 1
+                cluster[i] = OPEN
+
+
 def stream_of(seed: int, draw: int) -> np.uint64:
     """The stream of one draw."""
     return np.uint64(np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)[0])
