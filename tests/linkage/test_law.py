@@ -30,7 +30,7 @@ def random_pairs(rng: np.random.Generator, n: int, share: float = 1.0) -> Pairs:
 
 
 def random_weights(rng: np.random.Generator) -> Weights:
-    return Weights(*rng.normal([0, 0.8, -0.5, -2], [1, 0.3, 0.5, 0.5]).tolist())
+    return Weights(*rng.normal([0, 0.8, -0.5, -2, 0.5], [1, 0.3, 0.5, 0.5, 1.0]).tolist())
 
 
 def find(

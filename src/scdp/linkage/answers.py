@@ -17,7 +17,7 @@ from scdp._typing import Integers
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.law import Pairs
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold
-from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise
+from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, draw_members, maximise
 from scdp.linkage.training.prior import PRIOR_SPREAD, Prior
 from scdp.table.decisions import Constraints
 
@@ -91,6 +91,6 @@ def learn_from_answers(
     )
     mode = maximise([fold], prior, prior.mean, None, MODE_STEPS)
     members = draw_members(
-        [fold], prior, mode, 0.0, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
+        [fold], prior, mode, UNTUNED, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
     )
     return ensemble.with_members(members)

@@ -21,7 +21,7 @@ from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
-from scdp.linkage.law import Names, Pairs, Weights, sample_partitions, stream_of
+from scdp.linkage.law import NO_MERGE, Names, Pairs, Weights, sample_partitions, stream_of
 from scdp.linkage.trees import Trees
 
 MISSING = -1
@@ -165,6 +165,7 @@ class Parameters(NamedTuple):
     bias: float
     growth: float
     third: float
+    merge: float = NO_MERGE
 
     def scores(self, places: Places) -> Floats:
         """Scores of pairs."""
@@ -244,7 +245,7 @@ class Ensemble:
         """Of joining a cluster in the table that the ensemble is set to."""
         chosen = self.members[member]
         floor = FLOOR if self.floors is None else float(self.floors[member])
-        return Weights(chosen.bias + self.log_odds, chosen.growth, chosen.third, floor)
+        return Weights(chosen.bias + self.log_odds, chosen.growth, chosen.third, floor, chosen.merge)
 
     def mean_score(self, features: Features) -> Floats:
         """Scores of pairs, averaged over members."""

@@ -115,7 +115,9 @@ def fit_ensemble(
         held_out = calibrate(folds, layout, ensemble, prior, seed, rng)
     report.step()
     likely = [fold.without_unlikely(prior.unpack(mode)) for fold in prepared]
-    members = draw_members(likely, prior, mode, held_out.shift, choices.n_members, seed, n_jobs, report.step)
+    members = draw_members(
+        likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step
+    )
     return ensemble.with_members(members), held_out
 
 

@@ -61,7 +61,7 @@ class Training(NamedTuple):
     @classmethod
     def of(cls, cluster: Integers, held_out: HeldOut) -> Self:
         sizes = np.bincount(cluster)
-        return cls(len(cluster), len(sizes), int((sizes > 1).sum()), held_out.shift)
+        return cls(len(cluster), len(sizes), int((sizes > 1).sum()), held_out.tunings.best.shift)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
         "sign": ensemble.knots.sign,
         "heights": np.stack([member.heights for member in members]),
         "missing": np.stack([member.missing for member in members]),
-        "weights": np.array([[member.bias, member.growth, member.third] for member in members]),
+        "weights": np.array([[*member[2:]] for member in members]),
     }
     if ensemble.evidence is not None and ensemble.table is not None:
         arrays |= {
@@ -74,7 +74,7 @@ def ensemble_from_parts(
     knots = _knots(arrays, width)
     heights = array_part(arrays, "heights", (n_members, *knots.at.shape))
     missing = array_part(arrays, "missing", (n_members, width))
-    weights = array_part(arrays, "weights", (n_members, 3))
+    weights = array_part(arrays, "weights", (n_members, 4))
     members = tuple(Parameters(heights[m], missing[m], *map(float, weights[m])) for m in range(n_members))
     evidence = table = None
     if columns is not None:

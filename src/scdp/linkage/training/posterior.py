@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from scdp._parallel import map_in_threads
 from scdp._typing import Floats
 from scdp.linkage.ensemble import Parameters, add_back, add_up
-from scdp.linkage.law import Weights, log_likelihood_grad
+from scdp.linkage.law import NO_MERGE, Weights, log_likelihood_grad
 from scdp.linkage.training.folds import PreparedFold
 from scdp.linkage.training.prior import Prior
 
@@ -17,6 +18,30 @@ MODE_STEPS = 80
 MEMBER_STEPS = 12
 # How unsure the constant of the law is, with many labelled clusters and with one.
 BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.5, 1.2
+
+
+class Tuning(NamedTuple):
+    """Of the law, beside its learned weights: a shift of the log-odds, and the weight of joining whole clusters."""
+
+    shift: float = 0.0
+    merge: float = NO_MERGE
+
+
+class Tunings(NamedTuple):
+    """Tunings that may be, each with its probability."""
+
+    each: tuple[Tuning, ...]
+    probability: Floats
+
+    def draw(self, rng: np.random.Generator) -> Tuning:
+        return self.each[int(rng.choice(len(self.each), p=self.probability))]
+
+    @property
+    def best(self) -> Tuning:
+        return self.each[int(np.argmax(self.probability))]
+
+
+UNTUNED = Tunings((Tuning(),), np.ones(1))
 
 
 def objective(
@@ -82,13 +107,13 @@ def draw_members(
     folds: Sequence[PreparedFold],
     prior: Prior,
     mode: Floats,
-    shift: float,
+    tunings: Tunings,
     n_members: int,
     seed: int,
     n_jobs: int,
     report: Callable[[], None],
 ) -> tuple[Parameters, ...]:
-    """Draws of the parameters near the mode, and of the constant of the law about its calibrated place."""
+    """Draws of the parameters near the mode, and of the tuning of the law; the constant is unsure beyond that."""
     n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
     spread = np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_ONE / np.sqrt(n_repeated))
 
@@ -98,6 +123,8 @@ def draw_members(
         flat = maximise(folds, prior, prior.draw(rng), weight, MEMBER_STEPS, mode)
         report()
         parameters = prior.unpack(flat)
-        return parameters._replace(bias=parameters.bias + shift + spread * rng.standard_normal())
+        shift, merge = tunings.draw(rng)
+        bias = parameters.bias + shift + spread * rng.standard_normal()
+        return parameters._replace(bias=bias, merge=merge)
 
     return tuple(map_in_threads(draw, range(n_members), n_jobs))
