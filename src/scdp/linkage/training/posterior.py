@@ -16,8 +16,8 @@ from scdp.linkage.training.prior import Prior
 
 MODE_STEPS = 80
 MEMBER_STEPS = 12
-# How unsure the constant of the law is, with many labelled clusters and with one.
-BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.5, 1.2
+# How unsure the constant of the law is in a new table, with many labelled clusters and with one.
+BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 1.2, 2.0
 
 
 class Tuning(NamedTuple):
@@ -103,6 +103,14 @@ def maximise(
     return np.asarray(found.x)
 
 
+def spread_evenly(n_members: int, seed: Sequence[int]) -> Floats:
+    """One number for each member, in random order: a few members stand for a normal distribution better so."""
+    from scipy.special import ndtri
+
+    order = np.random.default_rng([*seed, 13]).permutation(n_members)
+    return np.asarray(ndtri((order + 0.5) / n_members))
+
+
 def draw_members(
     folds: Sequence[PreparedFold],
     prior: Prior,
@@ -116,6 +124,7 @@ def draw_members(
     """Draws of the parameters near the mode, and of the tuning of the law; the constant is unsure beyond that."""
     n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
     spread = np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_ONE / np.sqrt(n_repeated))
+    offsets = spread * spread_evenly(n_members, [seed])
 
     def draw(number: int) -> Parameters:
         rng = np.random.default_rng([seed, 7, number])
@@ -124,7 +133,7 @@ def draw_members(
         report()
         parameters = prior.unpack(flat)
         shift, merge = tunings.draw(rng)
-        bias = parameters.bias + shift + spread * rng.standard_normal()
+        bias = parameters.bias + shift + float(offsets[number])
         return parameters._replace(bias=bias, merge=merge)
 
     return tuple(map_in_threads(draw, range(n_members), n_jobs))
