@@ -9,7 +9,7 @@ bootstrap), and is fitted from the mode in a few steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from scdp.linkage.training.folds import (
     take_whole_clusters,
 )
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut, calibrate
-from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise, spread_evenly
+from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise, spread_evenly, spread_of_bias
 from scdp.linkage.training.prior import PRIOR_SPREAD, Prior, PriorSpread
 from scdp.linkage.trees import Trees, fit_trees
 
@@ -119,7 +119,8 @@ def fit_ensemble(
     members = draw_members(
         likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step
     )
-    return ensemble.with_members(members), held_out
+    spread, n_taught = spread_of_bias(likely), min(len(part) for part in parts)
+    return replace(ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught), held_out
 
 
 def draw_from_prior(

@@ -111,6 +111,12 @@ def spread_evenly(n_members: int, seed: Sequence[int]) -> Floats:
     return np.asarray(ndtri((order + 0.5) / n_members))
 
 
+def spread_of_bias(folds: Sequence[PreparedFold]) -> float:
+    """How unsure the constant of the law is in a table as large as these."""
+    n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
+    return float(np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_ONE / np.sqrt(n_repeated)))
+
+
 def draw_members(
     folds: Sequence[PreparedFold],
     prior: Prior,
@@ -122,9 +128,7 @@ def draw_members(
     report: Callable[[], None],
 ) -> tuple[Parameters, ...]:
     """Draws of the parameters near the mode, and of the tuning of the law; the constant is unsure beyond that."""
-    n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
-    spread = np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_ONE / np.sqrt(n_repeated))
-    offsets = spread * spread_evenly(n_members, [seed])
+    spread, doubts = spread_of_bias(folds), spread_evenly(n_members, [seed])
 
     def draw(number: int) -> Parameters:
         rng = np.random.default_rng([seed, 7, number])
@@ -133,7 +137,8 @@ def draw_members(
         report()
         parameters = prior.unpack(flat)
         shift, merge = tunings.draw(rng)
-        bias = parameters.bias + shift + float(offsets[number])
-        return parameters._replace(bias=bias, merge=merge)
+        doubt = float(doubts[number])
+        bias = parameters.bias + shift + spread * doubt
+        return parameters._replace(bias=bias, merge=merge, doubt=doubt)
 
     return tuple(map_in_threads(draw, range(n_members), n_jobs))
