@@ -119,7 +119,7 @@ def fit_ensemble(
     members = draw_members(
         likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step
     )
-    spread, n_taught = spread_of_bias(likely), min(len(part) for part in parts)
+    spread, n_taught = spread_of_bias(likely, prior.based), min(len(part) for part in parts)
     return replace(ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught), held_out
 
 

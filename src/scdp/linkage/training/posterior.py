@@ -16,8 +16,10 @@ from scdp.linkage.training.prior import Prior
 
 MODE_STEPS = 80
 MEMBER_STEPS = 12
-# How unsure the constant of the law is in a new table, with many labelled clusters and with one.
+# How unsure the constant of the law is in a new table, with many labelled clusters and with one. Without evidence
+# nothing is read off the table, and it is taken to be like those that taught.
 BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 1.2, 2.0
+PLAIN_SPREAD, PLAIN_SPREAD_OF_ONE = 0.5, 1.2
 
 
 class Tuning(NamedTuple):
@@ -111,10 +113,11 @@ def spread_evenly(n_members: int, seed: Sequence[int]) -> Floats:
     return np.asarray(ndtri((order + 0.5) / n_members))
 
 
-def spread_of_bias(folds: Sequence[PreparedFold]) -> float:
+def spread_of_bias(folds: Sequence[PreparedFold], based: bool) -> float:
     """How unsure the constant of the law is in a table as large as these."""
     n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
-    return float(np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_ONE / np.sqrt(n_repeated)))
+    many, one = (BIAS_SPREAD, BIAS_SPREAD_OF_ONE) if based else (PLAIN_SPREAD, PLAIN_SPREAD_OF_ONE)
+    return float(np.hypot(many, one / np.sqrt(n_repeated)))
 
 
 def draw_members(
@@ -128,7 +131,7 @@ def draw_members(
     report: Callable[[], None],
 ) -> tuple[Parameters, ...]:
     """Draws of the parameters near the mode, and of the tuning of the law; the constant is unsure beyond that."""
-    spread, doubts = spread_of_bias(folds), spread_evenly(n_members, [seed])
+    spread, doubts = spread_of_bias(folds, prior.based), spread_evenly(n_members, [seed])
 
     def draw(number: int) -> Parameters:
         rng = np.random.default_rng([seed, 7, number])
