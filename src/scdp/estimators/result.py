@@ -271,7 +271,7 @@ def _judge_interval(result: ClusterResult) -> list[Reason]:
     if width > WIDE and high - low > 2:
         reasons.append(
             (
-                width > VERY_WIDE,
+                width > VERY_WIDE and not result.expected["f"]["mean"] >= FAIR,
                 f"The number of clusters is not well known: {low:,} to {high:,} (90 %). More labels make it narrower.",
             )
         )

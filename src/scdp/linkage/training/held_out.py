@@ -30,7 +30,7 @@ MERGES = (NO_MERGE, -4.0, -2.0, 0.0)
 # What one unit of shift has to gain.
 SHIFT_COST = 0.15
 # A squared log-ratio of the numbers of clusters costs as much as this share of the true pairs.
-COUNT_COST = 1.0
+COUNT_COST = 2.0
 # How many nats a loss of 1 costs for each cluster of two records or more.
 SHARPNESS = 2.0
 
