@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy results lock licences docs sizes clean honesty
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy known results lock licences docs sizes clean honesty
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -67,6 +67,10 @@ honesty: .venv/dev.stamp
 
 alarms: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.alarms
+
+known: .venv/bench.stamp
+	@$(BIN)/python -m benchmarks.known_links
+	@for study in batches decisions kills speed; do $(BIN)/python -m benchmarks.known_store $$study; done
 
 accuracy: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.accuracy --systems resolver,modernbinary --out accuracy.json

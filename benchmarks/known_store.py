@@ -57,7 +57,7 @@ def measure_speed(n: int, n_new: int) -> None:
     begin = time.perf_counter()
     made = make_records(n + n_new + 1500, kind="people", seed=0)
     records = Records({"id": made.ids.astype(str).astype(object), **made.data.columns})
-    taught = np.flatnonzero(np.isin(made.clusters, np.unique(made.clusters)[:600]))
+    taught = np.flatnonzero(np.isin(made.clusters, np.unique(made.clusters)[:300]))
     model = fit(records.take(taught), made.clusters[taught], "id")
     rest = np.setdiff1d(np.arange(len(records)), taught)
     rest = np.random.default_rng(0).permutation(rest)

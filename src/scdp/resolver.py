@@ -140,11 +140,10 @@ class EntityResolver(Estimator):
         conditions: Conditions | None = None,
     ) -> tuple[Posterior, ResolverFit]:
         choices = Choices(boosted=self.boosted)
-        taught = known if conditions is None else conditions.teach(known)
         with self._bar("learning") as progress:
             fitted = ResolverFit.train(
                 rows,
-                taught,
+                known,
                 groups,
                 features,
                 choices,

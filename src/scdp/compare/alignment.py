@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,23 +108,19 @@ class WordTable:
     """
 
     def __init__(self, lists: Sequence[Sequence[str]], rules: Rules, joined: bool, acronyms: bool) -> None:
-        every = list(chain.from_iterable(lists))
-        words = sorted(set(every))
-        places = dict(zip(words, range(len(words)), strict=True))
+        words = sorted({word for each in lists for word in each})
+        places = {word: place for place, word in enumerate(words)}
         self._lexicon = Lexicon.of(words, rules.nickname < 1)
         self._starts = _ends(list(map(len, lists)))
-        self._ids = np.fromiter(map(places.__getitem__, every), np.int32, len(every))
+        self._ids = np.array([places[word] for each in lists for word in each], dtype=np.int32)
         self._rules = rules
-        # Numbers below zero are equal to no other's.
-        self._runs = self._acronyms = -1 - np.arange(len(lists))
-        if not joined:
-            return
-        runs = list(map("".join, lists))
+        runs = ["".join(each) for each in lists]
         codes = {run: place for place, run in enumerate(dict.fromkeys(runs))}
-        self._runs = np.fromiter(map(codes.__getitem__, runs), np.int64, len(runs))
-        if acronyms:
-            short = [codes.get(initials_of(each), -1) if len(each) > 1 else -1 for each in lists]
-            self._acronyms = np.array(short, dtype=np.int64)
+        # Numbers below zero are equal to no other's.
+        nobody = -1 - np.arange(len(lists))
+        self._runs = np.array([codes[run] for run in runs]) if joined else nobody
+        short = [codes.get(initials_of(each), -1) if len(each) > 1 else -1 for each in lists]
+        self._acronyms = np.array(short) if acronyms else nobody
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]], rules: Rules) -> WordTable:

@@ -14,10 +14,13 @@ import numpy as np
 
 from scdp._parallel import StepProgress
 from scdp._typing import Integers
+from scdp.linkage.candidates import Blocked, settle_blocked
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.features import MOST_PAIRS, Comparer
 from scdp.linkage.law import Pairs
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold
-from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, draw_members, maximise
+from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise
 from scdp.linkage.training.prior import PRIOR_SPREAD, Prior
 from scdp.table.decisions import Constraints
 
@@ -34,7 +37,7 @@ class ComparedPairs(NamedTuple):
     right: Integers
 
     @classmethod
-    def of(cls, constraints: Constraints) -> ComparedPairs:
+    def of(cls, constraints: Constraints | Conditions) -> ComparedPairs:
         """All that follows: with one record of a group, every record of the group was compared."""
         named = np.flatnonzero(constraints.group >= 0)
         rows = np.unique(np.concatenate([named, constraints.left, constraints.right]))
@@ -91,6 +94,28 @@ def learn_from_answers(
     )
     mode = maximise([fold], prior, prior.mean, None, MODE_STEPS)
     members = draw_members(
-        [fold], prior, mode, UNTUNED, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
+        [fold], prior, mode, 0.0, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
     )
     return ensemble.with_members(members)
+
+
+def learn_in_table(blocked: Blocked, conditions: Conditions, seed: int) -> tuple[Ensemble, Integers]:
+    """The ensemble of some records with members that learned from decided pairs, as these stand among the records.
+
+    Beside it, the clusters of the records that teach. The ensemble is not set to the table when it leaves: that is done
+    for each table that it clusters.
+    """
+    compared = ComparedPairs.of(conditions)
+    if not len(compared.left):
+        return blocked.ensemble, compared.cluster
+    comparer = Comparer.of(blocked.records, blocked.fields)
+    left, right = compared.rows[compared.left], compared.rows[compared.right]
+    pairs = Pairs(len(compared.rows), compared.left, compared.right, comparer.compare(left, right))
+    n = len(blocked.records)
+    if n * (n - 1) // 2 <= MOST_PAIRS:
+        every = comparer.compare_all()
+        there = blocked.ensemble.set_to(every.features, every.features, len(every), n)
+    else:
+        there = settle_blocked(blocked, comparer, conditions)
+    learned = learn_from_answers(there, compared, pairs, seed)
+    return blocked.ensemble.with_members(learned.members), compared.cluster

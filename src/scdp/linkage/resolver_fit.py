@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scdp._parallel import Progress
 from scdp._typing import Arrays, Features, Floats, Groups, Integers
 from scdp.blocking.ladder import Ladder, learn_ladder
-from scdp.blocking.pool import BlockingReport
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import Calibration, Learned
+from scdp.linkage.answers import learn_in_table
 from scdp.linkage.candidates import Blocked
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
@@ -39,7 +39,7 @@ from scdp.linkage.storage import (
     view_to_parts,
 )
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
-from scdp.linkage.training.held_out import HeldOut
+from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
 from scdp.posterior import Posterior
 
 # Without labels, pairs of so many records show where the features of pairs lie.
@@ -61,7 +61,7 @@ class Training(NamedTuple):
     @classmethod
     def of(cls, cluster: Integers, held_out: HeldOut) -> Self:
         sizes = np.bincount(cluster)
-        return cls(len(cluster), len(sizes), int((sizes > 1).sum()), held_out.tunings.best.shift)
+        return cls(len(cluster), len(sizes), int((sizes > 1).sum()), held_out.shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +98,13 @@ class ResolverFit:
         progress: Progress | None = None,
         conditions: Conditions | None = None,
     ) -> Self:
-        """Learn from the rows whose cluster is known; a cluster is one within a group."""
-        labelled = np.flatnonzero(known >= 0)
+        """Learn from known clusters, and those of decisions beside them; a cluster is one within a group."""
         group = np.zeros(len(known), dtype=np.int64) if groups is None else codes(groups)
-        cluster = np.unique([known[labelled], group[labelled]], axis=1, return_inverse=True)[1].ravel()
-        if isinstance(rows, Compared) and not teaches(cluster):
-            return cls._start_without_labels(rows, known, groups, features, choices, seed)
+        if isinstance(rows, Compared) and not teaches(_cluster_codes(known, group)):
+            start = cls._start_without_labels(rows, known, groups, features, choices, seed)
+            return start if conditions is None else start._learn_decisions(rows, known, conditions)
+        known = known if conditions is None else conditions.teach(known)
+        labelled, cluster = np.flatnonzero(known >= 0), _cluster_codes(known, group)
         check_teachable(cluster)
         view, sign, layout, ladder = None, None, None, Ladder(())
         source: LabelledSource
@@ -180,6 +181,13 @@ class ResolverFit:
             seed,
         )
 
+    def _learn_decisions(self, rows: Compared, known: Integers, conditions: Conditions) -> Self:
+        """With members that learned from the pairs that people decided, as they stand in this table."""
+        chosen = self.ladder.choose(rows.records, rows.spec)
+        blocked = Blocked(rows.records, rows.spec.fields, chosen.blocking, self.ensemble)
+        learned, cluster = learn_in_table(blocked, conditions.with_clusters(known), self.seed)
+        return replace(self, ensemble=learned, training=Training.of(cluster, NOTHING_HELD_OUT))
+
     def posterior(
         self,
         rows: Rows,
@@ -203,15 +211,13 @@ class ResolverFit:
         total = n_chains * n_draws
         if len(items):
             own = None if conditions is None else conditions.take(items)
-            drawn, report = self._sample(
-                rows, groups, items, numbers[items], total, seed, engine, progress, own
-            )
+            drawn = self._sample(rows, groups, items, numbers[items], total, seed, engine, progress, own)
         else:
-            drawn, report = np.zeros((total, 0), dtype=np.int32), None
+            drawn = np.zeros((total, 0), dtype=np.int32)
         whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
         draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
         believed = Reliability.of(self.calibration, self.training.n_repeated)
-        return Posterior(draws, fixed=numbers, shared=shared, reliability=believed, blocking=report)
+        return Posterior(draws, fixed=numbers, shared=shared, reliability=believed)
 
     def _sample(
         self,
@@ -224,7 +230,7 @@ class ResolverFit:
         engine: Engine,
         progress: Progress | None,
         conditions: Conditions | None,
-    ) -> tuple[Draws, BlockingReport | None]:
+    ) -> Draws:
         own = None if groups is None else groups[items]
         if isinstance(rows, Compared):
             return self._sample_records(rows, own, items, known, n_draws, seed, engine, progress, conditions)
@@ -235,7 +241,7 @@ class ResolverFit:
             assert isinstance(rows, Points)
             assert self.view is not None
             pairs = self.view.pairs(rows.values[items], None if own is None else codes(own))
-        return engine.sample(self.ensemble, pairs, known, n_draws, seed, progress, conditions), None
+        return engine.sample(self.ensemble, pairs, known, n_draws, seed, progress, conditions)
 
     def _sample_records(
         self,
@@ -248,7 +254,7 @@ class ResolverFit:
         engine: Engine,
         progress: Progress | None,
         conditions: Conditions | None,
-    ) -> tuple[Draws, BlockingReport | None]:
+    ) -> Draws:
         records = rows.records if len(items) == len(rows) else rows.records.take(items)
         # Of records of which something is known, each is compared.
         taken = known if conditions is None else np.where(conditions.concerned(), 0, known)
@@ -257,21 +263,20 @@ class ResolverFit:
             some = copies.kept
             few = None if groups is None else groups[some]
             own = None if conditions is None else conditions.take(some)
-            drawn, report = self._sample_records(
+            drawn = self._sample_records(
                 rows, few, items[some], known[some], n_draws, seed, engine, progress, own
             )
-            return copies.spread(drawn), report
+            return copies.spread(drawn)
         n = len(records)
         if n_pairs(n, groups) > MOST_PAIRS and groups is None:
-            chosen = self.ladder.choose(records, rows.spec)
-            blocked = Blocked(records, rows.spec.fields, chosen.blocking, self.ensemble)
-            found = engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
-            return found.draws, BlockingReport(chosen.recall, found.oversized)
+            blocking = self.ladder.choose(records, rows.spec).blocking
+            blocked = Blocked(records, rows.spec.fields, blocking, self.ensemble)
+            return engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
         if conditions is not None and conditions.uncompared is not None:
             pairs = pairs.select(conditions.may_meet(pairs.left, pairs.right))
         ensemble = self.ensemble.set_to(pairs.features, pairs.features, len(pairs), n)
-        return engine.sample(ensemble, pairs, known, n_draws, seed, progress, conditions), None
+        return engine.sample(ensemble, pairs, known, n_draws, seed, progress, conditions)
 
     def compare_two(self, rows: Compared, i: int, j: int) -> Pair:
         """Two records side by side, with what each comparison says in log-odds in their table."""
@@ -375,6 +380,11 @@ def _read_training(stored: object) -> Training:
     if isinstance(shift, bool) or not isinstance(shift, int | float) or not np.isfinite(shift):
         raise InputError("'shift' is no number")
     return Training(n_records, n_clusters, n_repeated, float(shift))
+
+
+def _cluster_codes(known: Integers, group: Integers) -> Integers:
+    """The clusters of labelled rows, numbered; a cluster is one within a group."""
+    return np.unique(np.stack([known, group])[:, known >= 0], axis=1, return_inverse=True)[1].ravel()
 
 
 def _among_all(drawn: Draws, items: Integers, known: Integers) -> Draws:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ FEWEST_DRAWS = 48
 MOST_LIKELY = 100_000
 
 
-class KeptDraws:
+class KeptDraws(ABC):
     """Draws that are there, as far as decisions leave them: decisions are taken into account when they are made."""
 
     def refresh(self, constraints: Constraints, before: Beliefs | None) -> Beliefs:
@@ -40,8 +41,9 @@ class KeptDraws:
         beliefs.condition(constraints, rows.tolist())
         return beliefs
 
+    @abstractmethod
     def _begin(self) -> Beliefs:
-        raise NotImplementedError
+        """The beliefs before any decision."""
 
     def others(self, beliefs: Beliefs) -> tuple[Integers, Integers, Floats]:
         """None: only draws tell which pairs may be the same."""

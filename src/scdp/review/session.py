@@ -53,7 +53,7 @@ class Posed:
 
 
 @dataclass(frozen=True)
-class Given:
+class KeptAnswer:
     """An answer that was kept, to what, and what it tells of the quality if the question was drawn at random."""
 
     posed: Posed
@@ -68,7 +68,7 @@ class Person:
     name: str | None
     open: Posed | None = None
     kept_until: float = 0.0
-    given: list[Given] = field(default_factory=list)
+    given: list[KeptAnswer] = field(default_factory=list)
     note: str = ""
 
 
@@ -247,7 +247,7 @@ class Session:
         ids = [self.log.ids[row] for row in rows]
         answer = Answer(decisions_of(ids, blocks, person.name, why))
         self.log.append(answer)
-        person.given.append(Given(posed, answer, told))
+        person.given.append(KeptAnswer(posed, answer, told))
         person.note = ""
         if person.open is not None and person.open.number == posed.number:
             person.open = None

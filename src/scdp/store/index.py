@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scdp._typing import Booleans, Integers
+from scdp._typing import Booleans, Integers, SmallIntegers
 
 WORDS = re.compile(r"\w+")
 # Words of so many letters are also found by their halves: one letter that is wrong leaves one of them whole.
@@ -102,11 +102,13 @@ class WordIndex:
         near: Integers = found[best[shared[best] > 0.0]].astype(np.int64)
         return near
 
-    def _rows_of(self, key: str) -> Integers:
-        number = self._number.get(key)
-        first = self._rows[self._starts[number] : self._starts[number + 1]] if number is not None else ()
-        later = self._later.get(key, ())
-        return np.unique(np.concatenate([np.asarray(first, np.int64), np.asarray(later, np.int64)]))
+    def _rows_of(self, key: str) -> SmallIntegers:
+        """The rows that have a word; one that has it in two columns is there twice."""
+        number, later = self._number.get(key), self._later.get(key)
+        first = (
+            self._rows[:0] if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
+        )
+        return first if later is None else np.concatenate([first, np.array(later, dtype=np.int32)])
 
 
 def _keys(cells: Iterable[Any]) -> dict[str, None]:

@@ -130,6 +130,12 @@ class Conditions:
         taught[alone] = following + np.arange(int(alone.sum()))
         return taught
 
+    def with_clusters(self, known: Integers) -> Conditions:
+        """The conditions, with given clusters as groups."""
+        group = self.group.copy()
+        group[known >= 0] = int(group.max(initial=-1)) + 1 + known[known >= 0]
+        return replace(self, group=group)
+
     def ties(self) -> tuple[Integers, Integers]:
         """Edges from the first record of each group to the others."""
         members = np.flatnonzero(self.group >= 0)

@@ -20,7 +20,7 @@ from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Limits
-from scdp.linkage.conditioning.enumeration import MOST_GIVEN, MOST_RECORDS, Few, enumerate_law
+from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
 from scdp.linkage.law import (
     OPEN,
     Names,
@@ -108,7 +108,7 @@ def choose_within(
     chance: float,
 ) -> int:
     """The cluster that a group of records joins, among those that it may join, or -1 for a new one."""
-    size, met, total, touched = room.size, room.met, room.total, room.touched
+    size, met, total, touched, _, _ = room
     n_touched, n_members = 0, 0
     i = leader
     while i >= 0:
@@ -219,55 +219,6 @@ def place_within(
                 if limits.source[i] >= 0:
                     holds[k, limits.source[i]] += 1
                 i = next_of[i]
-
-
-@kernel
-def look_at_few(
-    few_items: Integers,
-    neighbours: Neighbours,
-    score: Floats,
-    weights: Weights,
-    known: Integers,
-    given_sizes: Integers,
-) -> tuple[Few, Integers]:
-    """A few free records as arrays, and the given clusters that they meet; no record if these are too many."""
-    n = few_items.shape[0]
-    pair_score, pair_met = np.zeros((n, n)), np.zeros((n, n), np.int64)
-    given_score, given_met = np.zeros((n, MOST_GIVEN)), np.zeros((n, MOST_GIVEN), np.int64)
-    given = np.empty(MOST_GIVEN, np.int64)
-    n_given = 0
-    for t in range(n):
-        i = few_items[t]
-        for e in range(neighbours.start[i], neighbours.start[i + 1]):
-            j = neighbours.other[e]
-            above = score[neighbours.pair[e]] - weights.floor
-            if known[j] < 0:
-                u = np.searchsorted(few_items, j)
-                pair_score[t, u] += above
-                pair_met[t, u] += 1
-                continue
-            k = 0
-            while k < n_given and given[k] != known[j]:
-                k += 1
-            if k == n_given:
-                if n_given == MOST_GIVEN:
-                    n = 0
-                    break
-                given[k] = known[j]
-                n_given += 1
-            given_score[t, k] += above
-            given_met[t, k] += 1
-    given = given[:n_given].copy()
-    return (
-        Few(
-            pair_score[:n, :n].copy(),
-            pair_met[:n, :n].copy(),
-            given_score[:n, :n_given].copy(),
-            given_met[:n, :n_given].copy(),
-            given_sizes[given],
-        ),
-        given,
-    )
 
 
 @kernel

@@ -176,7 +176,8 @@ def _fit(
         n_sweeps=effort.sweeps,
         n_jobs=-1,
         random_state=effort.seed % 2**31,
-        **(kind | dict(options)),
+        **kind,
+        **options,
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
