@@ -63,14 +63,12 @@ MUTANTS = [
     ),
     Mutant(
         "cluster concentration 10 % too large", "chains/vectors/clusters.py",
-        "np.log(state.cluster_concentration)\n    logs = log_table(items",
-        "np.log(1.1 * state.cluster_concentration)\n    logs = log_table(items",
+        "= NEW, new_row, log_new_cluster(state, m)", "= NEW, new_row, 0.0953 + log_new_cluster(state, m)",
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
         "type concentration used for clusters", "chains/vectors/clusters.py",
-        "np.log(state.cluster_concentration)\n    logs = log_table(items",
-        "np.log(state.type_concentration)\n    logs = log_table(items",
+        "= NEW, new_row, log_new_cluster(state, m)", "= NEW, new_row, np.log(state.type_concentration)",
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
@@ -83,7 +81,7 @@ MUTANTS = [
         "a new cluster's density has the wrong sign", "chains/vectors/clusters.py",
         "        add_log_predictives(log_weight, table_row, m + 1, table, items, i)",
         "        add_log_predictives(log_weight, table_row, m + 1, table, items, i)\n"
-        "        log_weight[m] = 2.0 * log_alpha - log_weight[m]",
+        "        log_weight[m] = 2.0 * log_new_cluster(state, m) - log_weight[m]",
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
@@ -125,7 +123,7 @@ MUTANTS = [
     ),
     Mutant(
         "split-merge forgets its proposal's probability", "chains/vectors/split_merge.py",
-        "1.0 / state.mean_variance) - log_proposal", "1.0 / state.mean_variance)",
+        "log_split_ratio(sums, state, n_together) - log_proposal", "log_split_ratio(sums, state, n_together)",
         "check_clusters", ("all hidden", "split-merge, 1 attempt"),
     ),
     Mutant(
@@ -175,12 +173,12 @@ MUTANTS = [
         "check_joint", ("two documents", "types"),
     ),
     Mutant(
-        "Beta(alpha, n) for Beta(alpha + 1, n)", "chains/sweep.py",
+        "Beta(alpha, n) for Beta(alpha + 1, n)", "chains/concentration.py",
         "rng.beta(concentration + 1.0, sizes[m])", "rng.beta(concentration, sizes[m])",
         "check_one_group",
     ),
     Mutant(
-        "mixture index of the concentration off by one", "chains/sweep.py",
+        "mixture index of the concentration off by one", "chains/concentration.py",
         "n_clusters + choose(rng, log_weight, n + 1)", "n_clusters + 1 + choose(rng, log_weight, n + 1)",
         "check_documents",
     ),
@@ -236,6 +234,63 @@ MUTANTS = [
         "SCDP-3 on distances: split-merge forgets the gaps", "chains/distances/split_merge.py",
         "ratio += log_parting(parting, centroids, state, coupling, together)", "pass",
         "check_centroids", ("missing values", "split-merge, 3 attempts", "normalized"),
+    ),
+    Mutant(
+        "a join is not discounted", "chains/arithmetic.py",
+        "table[i] = np.log(i - discount)", "table[i] = np.log(i)",
+        "check_discount", ("partly known", "clusters"),
+    ),
+    Mutant(
+        "a new cluster's weight does not grow with the clusters", "chains/arithmetic.py",
+        "np.log(state.cluster_concentration + state.discount * n_clusters)", "np.log(state.cluster_concentration)",
+        "check_discount", ("partly known", "clusters"),
+    ),
+    Mutant(
+        "a split counts the clusters after it", "chains/vectors/split_merge.py",
+        "n_used(counts, start, end) - (not together)", "n_used(counts, start, end) + together",
+        "check_discount", ("partly known", "split-merge, 3 attempts"),
+    ),
+    Mutant(
+        "a split forgets what a cluster of one weighs", "chains/vectors/split_merge.py",
+        "log_new_cluster(state, n_clusters) - lgamma(1.0 - state.discount)", "log_new_cluster(state, n_clusters)",
+        "check_discount", ("partly known", "split-merge, 3 attempts"),
+    ),
+    Mutant(
+        "all groups counted as one in a discounted concentration", "chains/concentration.py",
+        "groups = (n_clusters[:, None] > steps).sum(axis=0)", "groups = (n_clusters.max() > steps) * 1.0",
+        "check_discounted_concentration",
+    ),
+    Mutant(
+        "a missing count is taken for trials that failed", "chains/counts.py",
+        "trials = items.observed * items.points.max(axis=0, initial=0.0)",
+        "trials = np.ones_like(items.points) * items.points.max(axis=0, initial=0.0)",
+        "check_counts", ("missing values", "beta-binomial"),
+    ),
+    Mutant(
+        "an item counts in its own cluster's outcomes", "chains/counts.py",
+        "        sums.outcomes[own] -= items.outcomes[i]\n", "        sums.outcomes[own] -= 0.0\n",
+        "check_counts", ("two documents", "dirichlet-multinomial"),
+    ),
+    Mutant(
+        "trials of a pool are left out of its chance", "chains/counts.py",
+        "result -= log_rising(total[p] + sums.trials[slot, p], items.trials[i, p])",
+        "result -= log_rising(total[p], items.trials[i, p])",
+        "check_counts", ("two documents", "beta-binomial"),
+    ),
+    Mutant(
+        "a pseudo-count's density lacks the change of variable", "chains/counts.py",
+        "result = log_value - value", "result = -value",
+        "check_pseudo_counts", ("beta-binomial",),
+    ),
+    Mutant(
+        "the other pseudo-counts of a pool are forgotten", "chains/counts.py",
+        "others = total[pool] - pseudo[c]", "others = 1.0",
+        "check_pseudo_counts", ("dirichlet-multinomial",),
+    ),
+    Mutant(
+        "the learned scale counts types once and not by feature", "chains/sweep.py",
+        "rows.shape[0] * state.shape.sum()", "rows.shape[0] * state.shape[0]",
+        "check_scale",
     ),
 ]  # fmt: skip
 

@@ -123,7 +123,7 @@ def options_of(entry: dict[str, Any], truth: np.ndarray) -> dict[str, Any]:
         "scheme": entry["scheme"],
         "init": truth if entry["start"] == "truth" else entry["start"],
         "n_sweeps": entry["sweeps"],
-        "mean_variance": entry["variance"] if entry["variance"] == "learn" else float(entry["variance"]),
+        "mean_variance": entry["variance"] if "learn" in entry["variance"] else float(entry["variance"]),
         "random_state": entry["draw"],
     }
     return options | ({"conditioning": conditioning} if conditioning else {})
@@ -198,27 +198,30 @@ def draw_figure(path: Path, to: Path) -> None:
     from scdp.paper.experiments.paper import PUBLISHED
 
     fits = [each for each in read(path) if each["scale"] not in PIXEL_SCALES and "error" not in each["found"]]
-    fits = [each for each in fits if each["scale"].replace(".", "").isdigit() and each["variance"] == "1"]
+    fits = [each for each in fits if each["scale"].replace(".", "").isdigit()]
     tasks = [task for task in ("digits", "references") if any(each["task"] == task for each in fits)]
     figure, axes = pyplot.subplots(
         len(tasks), 3, figsize=(11, 3.4 * len(tasks)), squeeze=False, layout="constrained"
     )
     colors = {"cdp": "#666666", "scdp1": "#1f5fbf", "scdp2": "#c8501e", "scdp3-mean": "#2a8f4c"}
+    lines = [(model, "1", color, "-") for model, color in colors.items()]
+    lines += [("scdp1", "learn", "#1f5fbf", "--"), ("scdp1", "learn scale", "#1f5fbf", "-.")]
     for row, task in zip(axes, tasks, strict=True):
         for axis, name in zip(row, ("f", "vi", "k"), strict=True):
-            for model, color in colors.items():
-                own = [each for each in fits if each["task"] == task and each["model"] == model]
+            for model, variance, color, style in lines:
+                place = task, model, variance
+                own = [each for each in fits if (each["task"], each["model"], each["variance"]) == place]
                 by_scale: dict[float, list[float]] = {}
                 for each in own:
                     by_scale.setdefault(float(each["scale"]), []).append(each["found"]["point"][name])
                 scales = sorted(by_scale)
-                axis.plot(
-                    scales, [np.mean(by_scale[each]) for each in scales], "o-", color=color, label=model
-                )
+                title = model if variance == "1" else f"{model}, {variance.replace('learn', 'learned')}"
+                means = [np.mean(by_scale[each]) for each in scales]
+                axis.plot(scales, means, "o" + style, color=color, label=title if own else None)
                 for each in scales:
                     axis.plot([each] * len(by_scale[each]), by_scale[each], ".", color=color, alpha=0.4)
                 published = PUBLISHED[task][model.partition("-")[0]]
-                if own and name in published:
+                if own and name in published and variance == "1":
                     axis.axhline(published[name], color=color, linestyle=":", linewidth=1)
             axis.set_xscale("log")
             axis.set_yscale("log" if name == "k" else "linear")

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from benchmarks.process_tree import Run, watched
 from benchmarks.scale_table import Row, bars, page
 from scdp.blocking.components import connected_components
+from scdp.contingency import Contingency
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError, MissingExtraError, ScdpError
-from scdp.metrics import contingency
 from scdp.table.records import Records
 
 TRAIN_RECORDS, TRAIN_ENTITIES = 2600, 2000
@@ -191,7 +191,7 @@ def scored(row: Row, predicted: Path, truth: Path) -> Row:
     if len(joined) != row.size or joined["cluster"].null_count:
         return replace(row, failure=f"{predicted.name} does not hold each id once")
     labels, gold = (codes(joined[name]) for name in ("cluster", "entity"))
-    together, said, true, _ = contingency(gold, labels).pairs
+    together, said, true, _ = Contingency.of(gold, labels).pairs
     return replace(
         row,
         precision=together / said if said else 1.0,
@@ -215,7 +215,7 @@ def best_threshold(pairs: Path, truth: Path) -> tuple[float, float]:
     def f_score(weight: float) -> float:
         kept = scores["weight"] >= weight
         groups = connected_components(len(entities), [(scores["l"][kept], scores["r"][kept])])
-        together, said, true, _ = contingency(entities, groups.codes).pairs
+        together, said, true, _ = Contingency.of(entities, groups.codes).pairs
         return 2 * together / (said + true)
 
     return max(((float(weight), f_score(weight)) for weight in WEIGHTS), key=lambda found: found[1])

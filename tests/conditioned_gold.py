@@ -39,7 +39,7 @@ def labelled_choices(partitions: np.ndarray) -> list[tuple[np.ndarray, np.ndarra
 
 
 @cache
-def problem(layout: str, variant: str) -> tuple[Items, list[State], np.ndarray]:
+def problem(layout: str, variant: str, discount: float = 0.0) -> tuple[Items, list[State], np.ndarray]:
     """All states of a small problem and their exact probabilities."""
     rng = stream(f"conditioned {layout}")
     known = np.array(LAYOUTS[layout])
@@ -47,7 +47,7 @@ def problem(layout: str, variant: str) -> tuple[Items, list[State], np.ndarray]:
     points[1, 0] = np.nan
     laid_out = lay_out_vectors(points, known, share_clusters=True)
     states = [
-        state_of(laid_out.items, known, laid_out.known_slot, clusters, types)
+        state_of(laid_out.items, known, laid_out.known_slot, clusters, types)._replace(discount=discount)
         for clusters in labelled_choices(exact.allowed_partitions(known, laid_out.items.group))
         for types in labelled_choices(exact.partitions(4))
     ]
@@ -141,10 +141,15 @@ def step(name: str, variant: str, n_auxiliary: int):
 
 
 def check(
-    name: str, variant: str, layout: str = "all hidden", n_auxiliary: int = 2, n_starts: int = STARTS
+    name: str,
+    variant: str,
+    layout: str = "all hidden",
+    n_auxiliary: int = 2,
+    n_starts: int = STARTS,
+    discount: float = 0.0,
 ) -> float:
     """The smallest p-value of one kernel over both marginals, times two (Bonferroni)."""
-    items, states, probability = problem(layout, variant)
+    items, states, probability = problem(layout, variant, discount)
     rng = stream(f"{name} {variant} {layout} {n_auxiliary}")
     kernel = step(name, variant, n_auxiliary)
     starts = rng.choice(len(states), size=n_starts, p=probability)

@@ -68,13 +68,13 @@ CLUSTER_KERNELS = {
 }
 
 
-def check_clusters(layout: str, kernel: str) -> PValues:
+def check_clusters(layout: str, kernel: str, discount: float = 0.0, n_starts: int = STARTS) -> PValues:
     """Apply once to exact partitions: which partitions come out, and the mean of the last item's cluster."""
-    problem, rows, probability, starts = clusters_problem(layout)
+    problem, rows, probability, starts = clusters_problem(layout, discount, n_starts)
     rng = stream(f"{kernel} on {layout}")
     apply, items = CLUSTER_KERNELS[kernel], problem.laid_out.items
-    after = np.empty((STARTS, len(problem.points)), np.int64)
-    mean = np.empty(STARTS)
+    after = np.empty((n_starts, len(problem.points)), np.int64)
+    mean = np.empty(n_starts)
     has_means = True
     for s, state in enumerate(starts):
         after[s], drawn = apply(rng, items, state)
@@ -353,6 +353,79 @@ def check_separation_prior() -> PValues:
     used = np.array([0, 1, 3, 4, 6])
     fast, slow = means.separation_prior(drawn, used), plain.separation_prior(drawn, used)
     return {"equal to the twin": float(np.allclose(fast[0], slow[0]) and np.allclose(fast[1], slow[1]))}
+
+
+def check_discount(layout: str, kernel: str) -> PValues:
+    """Clusters under Pitman and Yor's prior: fewer starts, since a bug in a discount of .45 is large."""
+    return check_clusters(layout, kernel, 0.45, 10_000)
+
+
+def check_discounted_concentration(n: int = 8_000) -> PValues:
+    """alpha from its prior, clusters of three groups given alpha: after the update alpha is Gamma, with K as before."""
+    rng = stream("discounted concentration")
+    sizes, discount, prior = np.array([1, 9, 25]), 0.45, GammaPrior(1.7, 0.8)
+    state = make_problem(LAYOUTS["all hidden"]).template._replace(discount=discount)
+    alpha, other = (rng.standard_gamma(prior.shape, n) / prior.rate for _ in range(2))
+    k, other_k = (draw_discounted_counts(rng, each, sizes, discount) for each in (alpha, other))
+    after = np.array(
+        [
+            sweep.resample_discounted_concentration(
+                rng, state._replace(cluster_concentration=a), sizes, counts, prior
+            )
+            for a, counts in zip(alpha, k, strict=True)
+        ]
+    )
+    gamma = stats.gamma(prior.shape, scale=1 / prior.rate)
+    edges = gamma.ppf([0.1, 0.3, 0.5, 0.7, 0.9])
+    codes = [
+        6 * each.sum(axis=1) + np.searchsorted(edges, values)
+        for each, values in ((k, after), (other_k, other))
+    ]
+    return {"alpha": kolmogorov(after, gamma.cdf), "alpha and K": two_sample_chi_square(*codes)}
+
+
+def draw_discounted_counts(
+    rng: np.random.Generator, alpha: np.ndarray, sizes: np.ndarray, discount: float
+) -> np.ndarray:
+    """The number of clusters of each group for every alpha, seat by seat."""
+    found = np.zeros((len(alpha), len(sizes)), np.int64)
+    for m, size in enumerate(sizes):
+        for seated in range(size):
+            chance = (alpha + discount * found[:, m]) / (alpha + seated)
+            found[:, m] += rng.random(len(alpha)) < chance
+    return found
+
+
+def check_scale(n: int = 10_000) -> PValues:
+    """The rate of the prior on precisions from its own prior, precisions given it: after the update it is Gamma, and
+    scaled precisions are as they were."""
+    rng = stream("learned scale")
+    template = make_problem(LAYOUTS["all hidden"]).template._replace(shape=np.array([1.2, 0.8]))
+    before = rng.standard_gamma(1.0, n)
+    drawn = rng.standard_gamma(template.shape, (n, 3, 2)) / before[:, None, None]
+    # The second of three types is used by nobody, and must not count.
+    state = template._replace(type=np.array([0, 2, 2, 0, 0]))
+    after = np.empty(n)
+    for s, rows in enumerate(drawn):
+        after[s] = sweep.update_scale(rng, state._replace(precision=rows), PRIORS).rate[0]
+    return {
+        "rate": kolmogorov(after, stats.gamma(1.0).cdf),
+        "scaled precision": kolmogorov(after * drawn[:, 2, 1], stats.gamma(0.8).cdf),
+    }
+
+
+def check_counts(layout: str, likelihood: str) -> PValues:
+    """Clusters of counts (counts_gold.py)."""
+    import counts_gold
+
+    return counts_gold.check_clusters(layout, likelihood)
+
+
+def check_pseudo_counts(likelihood: str) -> PValues:
+    """Pseudo-counts of a discrete likelihood (counts_gold.py)."""
+    import counts_gold
+
+    return counts_gold.check_pseudo_counts(likelihood)
 
 
 def check_conditioned(kernel: str, variant: str, n_auxiliary: str, n_starts: str = "40000") -> PValues:

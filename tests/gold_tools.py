@@ -154,17 +154,19 @@ def random_slots(rng: np.random.Generator, laid_out: VectorLayout, partition: np
 
 
 @cache
-def clusters_problem(layout: str) -> tuple[Problem, np.ndarray, np.ndarray, list[State]]:
+def clusters_problem(
+    layout: str, discount: float = 0.0, n_starts: int = STARTS
+) -> tuple[Problem, np.ndarray, np.ndarray, list[State]]:
     """Clusters given types and precisions: the problem, its partitions, their probabilities, exact starts."""
     case = LAYOUTS[layout]
     problem = make_problem(case)
-    state = problem.template
+    state = problem.template._replace(discount=discount)
     rows, probability = exact.cluster_posterior(
         problem.points, state.precision[state.type], np.array(case.known), places_of(case),
-        state.cluster_concentration, state.mean_variance,
+        state.cluster_concentration, state.mean_variance, discount,
     )  # fmt: skip
     rng = stream(f"cluster starts of {case.name}")
-    picks = rng.choice(len(rows), size=STARTS, p=probability)
+    picks = rng.choice(len(rows), size=n_starts, p=probability)
     starts = [state._replace(cluster=random_slots(rng, problem.laid_out, rows[pick])) for pick in picks]
     return problem, rows, probability, starts
 

@@ -5,6 +5,7 @@ New rows are sampled together with those of `fit`, by chains that go on with the
 
 from __future__ import annotations
 
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,13 @@ from scdp import __version__
 from scdp._parallel import ChainBars, ChainProgress, count_workers
 from scdp._typing import Groups, Integers
 from scdp.chains.checkpoint import ChainCheckpoints
+from scdp.chains.counts import (
+    GAUSSIAN,
+    LIKELIHOODS,
+    CountLayout,
+    first_pseudo_counts,
+    lay_out_counts,
+)
 from scdp.chains.distances.items import Layout
 from scdp.chains.distances.sweep import check_plan
 from scdp.chains.run import Schedule, run_chains, streams
@@ -26,11 +34,17 @@ from scdp.chains.start import initial_state, start_of_chain
 from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import settle_types
 from scdp.chains.vectors.items import VectorLayout, number_groups
-from scdp.errors import InputError, NumericalError
+from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.estimators.base import Estimator
-from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy
+from scdp.estimators.chains_fit import (
+    ChainsFit,
+    continue_from,
+    describe_degeneracy,
+    describe_scale,
+    describe_units,
+)
 from scdp.estimators.checks import above_zero_or_learn, at_least_one, one_of, split_groups
-from scdp.estimators.inputs import Rows
+from scdp.estimators.inputs import Points, Rows
 from scdp.estimators.needs import Extent, chain_needs
 from scdp.io.memory import require
 from scdp.io.sealed import digest
@@ -38,12 +52,14 @@ from scdp.linkage.conditioning.conditions import Conditions
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 
+# Readings of scdp3 that change the update of types alone.
+OF_TYPES = ("types", "density")
 MODELS = ("cdp", "scdp1", "scdp2", "scdp3")
 STARTS = ("mixed", "one", "singletons", "kmeans")
 # What draws depend on besides the rows and the seed, by the names that people know.
 SETTINGS = (
     "model", "n_chains", "n_sweeps", "mean_variance", "share_clusters", "scheme", "split_merge", "conditioning",
-    "rate", "n_auxiliary",
+    "rate", "n_auxiliary", "discount", "likelihood",
 )  # fmt: skip
 
 
@@ -58,10 +74,13 @@ class SCDP(Estimator):
         Chains, and sweeps of each. The first half of the sweeps is the warm-up and is not kept.
     standardize : bool
         Centre each feature and scale it to unit variance, by the rows of `fit` (distances: their mean square). New
-        rows of `predict` are measured in these units: where their own would be others,
-        `fit(train).predict_posterior(new)` and `fit([train, new], [y, -1])` give other probabilities.
-    mean_variance : float or "learn"
-        Variance of the prior on cluster means.
+        rows of `predict` are measured in these units: where those of all rows together are others,
+        `fit(train).predict_posterior(new)` and `fit([train, new], [y, -1])` give other probabilities, and `predict`
+        says so (UnitsWarning). Without it both have one posterior.
+    mean_variance : float, "learn" or "learn scale"
+        Variance of the prior on cluster means. What the models find hangs on it and on the scale of the features
+        (docs/results.md). "learn" samples it; "learn scale" (scdp1) also samples the rate of the prior on precisions,
+        so that no scale is taken for granted.
     share_clusters : bool
         Whether rows of unknown cluster may join the known clusters.
     scheme : {"collapsed", "paper"}
@@ -69,13 +88,24 @@ class SCDP(Estimator):
         means are always sampled, "paper" takes the paper's own moves instead of the exact ones. Distances, which
         have no means to sample, take "collapsed" only.
     split_merge : int
-        Split-merge moves tried per sweep (collapsed scheme).
-    conditioning : {"normalized", "mean", "published"}
-        The variant of scdp3 (docs/scdp3.md); "published" is not for distances.
+        Split-merge moves tried per sweep (collapsed scheme, Gaussian likelihood).
+    conditioning : {"normalized", "mean", "published", "types", "density"}
+        The variant of scdp3 (docs/scdp3.md); "published" is not for distances. "types" and "density" change the
+        update of types alone.
     rate : float or "learn"
         scdp3's separation rate (the paper's lambda).
     n_auxiliary : int
         Auxiliary values that stand for a new cluster (or type) in scdp3.
+    discount : float
+        Discount of Pitman and Yor's prior on clusters, from 0 (the Dirichlet process) to below 1: an item joins a
+        cluster of n items with weight n - discount and opens one beside K with weight alpha + discount K, so that
+        more clusters are expected, most of them small. The prior on types stays a Dirichlet process.
+    likelihood : {"gaussian", "beta-binomial", "dirichlet-multinomial"}
+        What a feature is, given its cluster. The discrete ones take vectors of counts as they are (`standardize` and
+        `mean_variance` do not matter) for the models cdp and scdp1. "beta-binomial": successes among as many trials
+        as the largest value of the feature; NaN is missing. "dirichlet-multinomial": a row holds the counts of one
+        multinomial. Chances have a Beta or Dirichlet prior whose pseudo-counts are 1 in cdp; in scdp1 they are the
+        one reference type, which all clusters share, and are learned under a Gamma(1, 1) prior each.
     init : {"mixed", "one", "singletons", "kmeans"} or array of labels
         Where chains start; "mixed" starts them in different places.
     metric : {"euclidean", "precomputed"}
@@ -123,6 +153,8 @@ class SCDP(Estimator):
         conditioning: str = "normalized",
         rate: float | str = 1.0,
         n_auxiliary: int = 8,
+        discount: float = 0.0,
+        likelihood: str = "gaussian",
         init: str | ArrayLike = "mixed",
         metric: str = "euclidean",
         spec: Spec | None = None,
@@ -141,6 +173,8 @@ class SCDP(Estimator):
         self.conditioning = conditioning
         self.rate = rate
         self.n_auxiliary = n_auxiliary
+        self.discount = discount
+        self.likelihood = likelihood
         self.init = init
         self.metric = metric
         self.spec = spec
@@ -174,7 +208,7 @@ class SCDP(Estimator):
     def check_parameters(self) -> None:
         one_of("model", self.model, MODELS)
         one_of("scheme", self.scheme, ("collapsed", "paper"))
-        one_of("conditioning", self.conditioning, tuple(VARIANTS))
+        one_of("conditioning", self.conditioning, (*VARIANTS, *OF_TYPES))
         if self.metric == "precomputed" or self.spec is not None:
             check_plan(self._plan)
         if isinstance(self.init, str):
@@ -182,12 +216,45 @@ class SCDP(Estimator):
         elif len(np.asarray(self.init)) == 0:
             raise InputError("init holds no labels; give one a row, or one of " + ", ".join(STARTS))
         at_least_one(self, "n_chains", "n_sweeps", "n_auxiliary")
-        above_zero_or_learn("mean_variance", self.mean_variance)
+        if self.mean_variance == "learn scale":
+            if self.model != "scdp1":
+                raise InputError(
+                    "mean_variance='learn scale' is for model='scdp1': use mean_variance='learn'"
+                )
+        else:
+            above_zero_or_learn("mean_variance", self.mean_variance)
         above_zero_or_learn("rate", self.rate)
+        if self.model == "scdp3" and self.rate == "learn" and self.conditioning in OF_TYPES:
+            raise InputError(
+                f"conditioning={self.conditioning!r} has no density to learn a rate by: give a number"
+            )
+        if not 0 <= self.discount < 1:
+            raise InputError(f"discount must be from 0 to below 1, not {self.discount}")
+        self._check_likelihood()
         if getattr(self, "_kept_in", None) is not None and self.random_state is None:
             raise InputError(
                 "checkpoints need a random_state: a run can only go on with the seed it began with"
             )
+
+    def _check_likelihood(self) -> None:
+        one_of("likelihood", self.likelihood, LIKELIHOODS)
+        if self.likelihood == GAUSSIAN:
+            return
+        if self.metric == "precomputed" or self.spec is not None:
+            raise InputError(
+                f"likelihood={self.likelihood!r} takes vectors of counts, not distances or records"
+            )
+        if self.model not in ("cdp", "scdp1") or self.scheme != "collapsed":
+            raise InputError(
+                f"likelihood={self.likelihood!r} has neither means nor precisions to sample: "
+                "use model='cdp' or 'scdp1' with scheme='collapsed'"
+            )
+
+    def _lay_out(self, rows: Rows, known: Integers, groups: Groups, share: bool) -> Layout:
+        layout = rows.lay_out(known, groups, share)
+        if self.likelihood != GAUSSIAN and isinstance(layout, VectorLayout):
+            return lay_out_counts(layout, self.likelihood)
+        return layout
 
     def _check_memory(self, rows: Extent, n_fit: int | None) -> None:
         apart = (
@@ -207,11 +274,17 @@ class SCDP(Estimator):
         seed: int,
         conditions: Conditions | None = None,
     ) -> tuple[Posterior, ChainsFit]:
-        layout = rows.lay_out(known, groups, self.share_clusters)
+        if self.likelihood != GAUSSIAN and isinstance(rows, Points):
+            rows = Points.of(rows.values, standardize=False)
+        layout = self._lay_out(rows, known, groups, self.share_clusters)
         rngs = streams(seed, self.n_chains)
         starts = [self._start(rng, layout, chain) for chain, rng in enumerate(rngs)]
         posterior, ends = self._sample(layout, starts, rngs, self.share_clusters, "fit", seed)
         best = int(np.argmax(posterior.traces["log_joint"][:, -1]))
+        if self.likelihood == GAUSSIAN and not isinstance(self.mean_variance, str):
+            told = describe_scale(rows, features, float(self.mean_variance))
+            if told:
+                warnings.warn(told, UnitsWarning, stacklevel=3)
         return posterior, ChainsFit(self.model, rows, groups, known, ends, seed, best, features)
 
     def _sample_more(
@@ -222,7 +295,14 @@ class SCDP(Estimator):
         apart = None if self.share_clusters else np.repeat([0, 1], [n_fit, len(known) - n_fit])
         with self._bar("comparing") as progress:
             together = fitted.rows.append(new, groups, self.share_clusters, progress)
-            layout = together.lay_out(known, split_groups(groups, apart), True)
+            layout = self._lay_out(together, known, split_groups(groups, apart), True)
+        told = (
+            describe_units(together, fitted.features)
+            if self.standardize and self.likelihood == GAUSSIAN
+            else None
+        )
+        if told:
+            warnings.warn(told, UnitsWarning, stacklevel=5)
         rngs = streams(seed, self.n_chains)
         starts = [
             continue_from(fitted.ends[chain], self._start(rng, layout, chain))
@@ -238,14 +318,17 @@ class SCDP(Estimator):
 
     @property
     def _plan(self) -> Plan:
+        of_types = self.conditioning in OF_TYPES
         return Plan(
             scheme="paper" if self.scheme == "paper" else "collapsed",
             learn_types=self.model != "cdp",
             learn_concentrations=self.model != "cdp",
-            learn_mean_variance=self.mean_variance == "learn",
+            learn_mean_variance=isinstance(self.mean_variance, str),
+            learn_scale=self.mean_variance == "learn scale",
             separation=self.model == "scdp2",
+            type_coupling=cast(Any, self.conditioning) if self.model == "scdp3" and of_types else None,
             split_merge_attempts=self.split_merge,
-            conditioning=cast(Any, self.conditioning) if self.model == "scdp3" else None,
+            conditioning=cast(Any, self.conditioning) if self.model == "scdp3" and not of_types else None,
             n_auxiliary=self.n_auxiliary,
             informed=self.scheme != "paper",
             paper_moves=self.scheme == "paper",
@@ -311,12 +394,14 @@ class SCDP(Estimator):
             # A given start belongs to the rows of fit; new rows of predict start as k-means puts them.
             init = given if len(given) == len(layout.known_slot) else "kmeans"
         start = start_of_chain(init, chain) if isinstance(init, str) else init
-        state = initial_state(rng, layout, start, self._priors)
+        state = initial_state(rng, layout, start, self._priors)._replace(discount=float(self.discount))
+        if isinstance(layout, CountLayout):
+            state = state._replace(pseudo_counts=first_pseudo_counts(layout.items))
         if self.model == "scdp3":
             rate = 1.0 if isinstance(self.rate, str) else float(self.rate)
             state = state._replace(separation_rate=rate)
             # On distances clusters are known by their centroids, which need no start.
-            if isinstance(layout, VectorLayout):
+            if isinstance(layout, VectorLayout) and self.conditioning in VARIANTS:
                 state = with_means(rng, state, layout.items)
         try:
             return settle_types(rng, state, layout.items, self._plan, self._priors)

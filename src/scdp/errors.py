@@ -19,6 +19,10 @@ class NumericalError(ScdpError, ArithmeticError):
     """A number of a sampler is none any more: nothing was drawn from it, and its state is kept for a report."""
 
 
+class UnitsWarning(UserWarning):
+    """What is found hangs on the units of features: those of new rows are others, or they are far from the prior's."""
+
+
 class DataNotFoundError(InputError):
     """A data set is not on this machine and could not be fetched."""
 

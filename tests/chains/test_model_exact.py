@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from gold_tools import FALSE_ALARM, chi_square, distinct, kolmogorov, partition_codes
+from scdp.chains.concentration import expected_clusters
 from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
-from scdp.chains.sweep import expected_clusters
 from twins import crp, exact, likelihood, simulate
 
 BELL = [1, 1, 2, 5, 15, 52, 203, 877, 4140]

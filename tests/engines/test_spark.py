@@ -249,8 +249,8 @@ def check_compared(spark: Any, blocked: Blocked) -> int:
 
 def check_draws(spark: Any, blocked: Blocked) -> None:
     nobody = np.full(len(blocked.records), -1)
-    found = SparkEngine(spark).sample_blocked(blocked, nobody, 8, seed=11)
-    wanted = InThreads(1).sample_blocked(blocked, nobody, 8, seed=11)
+    found = SparkEngine(spark).sample_blocked(blocked, nobody, 8, seed=11).draws
+    wanted = InThreads(1).sample_blocked(blocked, nobody, 8, seed=11).draws
     assert 0.5 < len(np.unique(wanted[0])) / len(nobody) < 0.99
     np.testing.assert_array_equal(found, wanted)
 

@@ -13,7 +13,7 @@ from scdp import SCDP, EntityResolver, metrics
 from scdp.chains.start import initial_state
 from scdp.chains.state import Priors
 from scdp.chains.vectors.items import lay_out_vectors
-from scdp.errors import InputError
+from scdp.errors import InputError, UnitsWarning
 from scdp.posterior import ConvergenceWarning
 
 # These short runs are not meant to converge; what a warning says is tested on its own.
@@ -225,3 +225,40 @@ def test_scdp3_says_when_no_cluster_was_ever_opened():
         quick(model="scdp3", conditioning="normalized", init="one", rate=5.0).fit(
             X, np.where(truth < 16, truth, -1)
         )
+
+
+class TestUnits:
+    """`predict` measures in the units of `fit`, and says where one fit of all rows would have had others."""
+
+    X = np.random.default_rng(0).normal(size=(24, 2))
+    y = np.repeat(np.arange(4), 6)
+
+    def fitted(self, **options):
+        model = SCDP("scdp1", n_chains=1, n_sweeps=4, random_state=0, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return model.fit(self.X, self.y)
+
+    def told(self, model, new):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict(new)
+        return [str(each.message) for each in caught if each.category is UnitsWarning]
+
+    def test_other_spreads_are_told(self):
+        [sentence] = self.told(self.fitted(), self.X * [1.0, 40.0])
+        assert sentence.startswith("'feature 2' has 29 times the spread")
+
+    def test_rows_of_the_same_kind_are_not(self):
+        assert self.told(self.fitted(), self.X[::-1] + 0.01) == []
+
+    def test_features_far_from_the_prior_are_told(self):
+        model = SCDP("cdp", n_chains=1, n_sweeps=4, random_state=0, standardize=False)
+        with pytest.warns(UnitsWarning, match="what these models find hangs on that ratio"):
+            model.fit(self.X * [1.0, 40.0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UnitsWarning)
+            model.fit(self.X)
+
+    def test_nor_are_units_that_nobody_made(self):
+        assert self.told(self.fitted(standardize=False), self.X * 40.0) == []

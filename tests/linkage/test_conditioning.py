@@ -13,7 +13,7 @@ from scdp.errors import InputError
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import enumerate_law, look_at_few
 from scdp.linkage.conditioning.sampling import condition_draws
-from scdp.linkage.law import Pairs, sample_partition, stream_of
+from scdp.linkage.law import NO_MERGE, Pairs, sample_partition, stream_of
 from twins.linkage import (
     canonical,
     conditional_law,
@@ -175,18 +175,19 @@ def test_records_that_were_never_compared_can_be_the_same():
 def test_a_planted_bug_is_seen():
     rng = np.random.default_rng(11)
     pairs, nobody = some_pairs(rng, 4), np.full(4, -1)
+    weights = WEIGHTS._replace(merge=NO_MERGE)
     score = rng.normal(0.5, 1.0, len(pairs))
     right = conditional_law(
-        exact_law_by_records(pairs, score, WEIGHTS, nobody, 2), conditions_on(4, same=[(0, 1)])
+        exact_law_by_records(pairs, score, weights, nobody, 2), conditions_on(4, same=[(0, 1)])
     )
     wrong = conditional_law(
-        exact_law_by_records(pairs, score, WEIGHTS, nobody, 2), conditions_on(4, different=[(2, 3)])
+        exact_law_by_records(pairs, score, weights, nobody, 2), conditions_on(4, different=[(2, 3)])
     )
-    counts = count(draw(pairs, score, nobody, 2, conditions_on(4, same=[(0, 1)]), 20_000)[0])
+    counts = count(draw(pairs, score, nobody, 2, conditions_on(4, same=[(0, 1)]), 20_000, weights=weights)[0])
     assert goodness(counts, right) > LEVEL
     assert not set(counts) <= set(wrong)
     no_rescan = conditional_law(
-        exact_law_by_records(pairs, score, WEIGHTS, nobody, 0), conditions_on(4, same=[(0, 1)])
+        exact_law_by_records(pairs, score, weights, nobody, 0), conditions_on(4, same=[(0, 1)])
     )
     assert goodness(counts, no_rescan) < LEVEL
 

@@ -17,7 +17,7 @@ from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
 from scdp.linkage.evidence import Evidence, levels_of, member_weights
 from scdp.linkage.features import Columns, Comparer
 from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
-from scdp.linkage.law import Pairs
+from scdp.linkage.law import NO_MERGE, Pairs, Weights
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
 from scdp.linkage.training.folds import (
     PreparedFold,
@@ -30,8 +30,8 @@ from scdp.linkage.training.folds import (
     split_in_halves,
     take_whole_clusters,
 )
-from scdp.linkage.training.held_out import SHIFTS, HeldOut
-from scdp.linkage.training.posterior import MODE_STEPS, maximise, objective
+from scdp.linkage.training.held_out import MERGES, SHIFTS, HeldOut, HeldOutTrial, weigh_tunings
+from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, maximise, objective, spread_evenly
 from scdp.linkage.training.prior import GROWTH, PRIOR_SPREAD, Prior
 from scdp.table.spec import Spec
 
@@ -246,7 +246,8 @@ def test_few_labels_give_an_ensemble(cluster: list[int]):
     ensemble, held_out = fit_people(source, known, Choices(n_members=3))
     assert not ensemble.trees
     assert len(held_out.probability) == 0
-    assert held_out.shift == 0
+    assert held_out.tunings == UNTUNED
+    assert {member.merge for member in ensemble.members} == {NO_MERGE}
     drawn = ensemble.sample(source.pairs(np.arange(20)), np.full(20, -1), 6, 0)
     assert drawn.shape == (6, 20)
     without, _ = fit_points(PairSource(points()[0].pairs(np.arange(len(known)))), known, Choices(n_members=2))
@@ -269,10 +270,44 @@ def test_held_out_clusters_tell_members_from_strangers():
         assert len(held_out.probability) == len(held_out.together) > 100
         assert ((held_out.probability >= 0) & (held_out.probability <= 1)).all()
         together = held_out.probability[held_out.together].mean()
-        assert together > 0.4 > 0.1 > held_out.probability[~held_out.together].mean()
+        assert together > 0.4 > 0.15 > held_out.probability[~held_out.together].mean()
         assert len(held_out.n_clusters) == 2
         assert all(0.5 * true < drawn < 2 * true for drawn, true in held_out.n_clusters)
-        assert held_out.shift in SHIFTS
+        assert held_out.tunings.probability.sum() == pytest.approx(1)
+        assert held_out.tunings.best.shift in SHIFTS
+        assert held_out.tunings.best.merge in MERGES
+
+
+def trial_of(cluster: np.ndarray, within: float, between: float) -> HeldOutTrial:
+    """Held-out clusters whose pairs score as told, more or less."""
+    n = len(cluster)
+    left, right = np.triu_indices(n, k=1)
+    together = cluster[left] == cluster[right]
+    noise = np.random.default_rng(1).normal(0, 0.5, len(left))
+    pairs = Pairs(n, left, right, np.zeros((len(left), 0), np.float32))
+    score = np.where(together, within, between) + noise
+    return HeldOutTrial(pairs, cluster, score, Weights(-1.0, 0.3, 0.0, -9.0), 2, 0)
+
+
+def test_whole_clusters_join_where_large_ones_fall_apart_and_not_where_they_would_be_mixed():
+    sizes = np.array([20, 20, 1, 1, 1, 1])
+    cluster = np.repeat(np.arange(6), sizes)
+    apart = weigh_tunings([trial_of(cluster, 0.9, -6.0)], sizes)
+    mixed = weigh_tunings([trial_of(cluster, 4.0, 1.0)], sizes)
+    assert apart.best.merge > NO_MERGE
+    assert apart.best.merge > mixed.best.merge
+    # Clusters of three or fewer are never in two parts of two.
+    small = np.array([2, 2, 1])
+    only = weigh_tunings([trial_of(np.repeat(np.arange(3), small), 2.0, -3.0)], small)
+    assert {tuning.merge for tuning in only.each} == {NO_MERGE}
+
+
+def test_a_few_members_stand_for_a_normal_distribution():
+    numbers = spread_evenly(8, [3])
+    assert numbers.mean() == pytest.approx(0, abs=1e-12)
+    assert 0.85 < numbers.std() < 1
+    assert sorted(numbers) == pytest.approx(sorted(spread_evenly(8, [4])))
+    assert (numbers != spread_evenly(8, [4])).any()
 
 
 @pytest.mark.parametrize(
@@ -374,7 +409,15 @@ def test_an_ensemble_is_set_to_a_table():
     for number, floor in enumerate(there.floors):
         weights = there.weights(number)
         assert weights.floor == floor
-        assert weights.bias == pytest.approx(ensemble.members[number].bias + there.log_odds)
+        assert weights.bias == pytest.approx(there.members[number].bias + there.log_odds)
+    # In a larger table the constant is less sure, about the same middle; and setting it twice changes nothing.
+    larger = ensemble.doubt_more(10 * ensemble.n_taught)
+    for one, other in zip(ensemble.members, larger.members, strict=True):
+        assert other.bias - one.bias == pytest.approx(one.doubt * (larger.spread - ensemble.spread))
+    assert larger.spread > ensemble.spread == ensemble.sure_spread > 0
+    twice = larger.doubt_more(ensemble.n_taught)
+    assert [each.bias for each in twice.members] == pytest.approx([each.bias for each in ensemble.members])
+    assert larger.doubt_more(10**9).spread == pytest.approx(larger.doubt_more(10**8).spread)
     low, high = believable_rates(ensemble.partners, len(new), new.n_items)
     assert low <= there.table.match_rate <= high
     # Without evidence nothing is known of a table.

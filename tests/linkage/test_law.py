@@ -14,6 +14,7 @@ from scdp.linkage.law import (
     connect,
     log_likelihood_grad,
     sample_partition,
+    sample_partitions,
     shuffle,
     stream_of,
     uniform,
@@ -29,7 +30,7 @@ def random_pairs(rng: np.random.Generator, n: int, share: float = 1.0) -> Pairs:
 
 
 def random_weights(rng: np.random.Generator) -> Weights:
-    return Weights(*rng.normal([0, 0.8, -0.5, -2], [1, 0.3, 0.5, 0.5]).tolist())
+    return Weights(*rng.normal([0, 0.8, -0.5, -2, 0.5], [1, 0.3, 0.5, 0.5, 1.0]).tolist())
 
 
 def find(
@@ -220,3 +221,28 @@ def test_numbers_of_chance_are_uniform_and_differ_by_record_draw_and_round():
     # Kolmogorov-Smirnov: 2.7 / sqrt(n) is passed by chance with a probability of 1e-6.
     gaps = np.abs(np.sort(numbers) - np.arange(len(numbers)) / len(numbers))
     assert gaps.max() < 2.7 / np.sqrt(len(numbers))
+
+
+@pytest.mark.parametrize("with_known", [False, True])
+def test_draws_of_components_are_those_of_the_whole(with_known: bool):
+    """Components of two go by a closed form; that gives the very same draws."""
+    rng = np.random.default_rng(9)
+    n_pairs_alone = 0
+    for number in range(30):
+        n = 20
+        pairs = random_pairs(rng, n, 1.2 / n)
+        score, weights = rng.normal(0, 2, len(pairs)), random_weights(rng)
+        known = np.full(n, -1)
+        if with_known:
+            known[:3] = [1, 0, 1]
+        names = rng.integers(2**63, size=n).astype(np.uint64)
+        streams = np.array([stream_of(number, draw) for draw in range(20)])
+        drawn = np.empty((len(streams), n), dtype=np.int32)
+        n_rescans = number % 3
+        sample_partitions(pairs.neighbours, score, weights, known, n_rescans, streams, names, drawn)
+        for own, stream in zip(drawn, streams, strict=True):
+            one = sample_partition(pairs.neighbours, score, weights, known, n_rescans, stream, names)
+            assert canonical_labels(own.tolist()).tolist() == canonical_labels(one.tolist()).tolist()
+        degree = np.diff(pairs.neighbours.start)
+        n_pairs_alone += int(((degree[pairs.left] == 1) & (degree[pairs.right] == 1)).sum())
+    assert n_pairs_alone > 20

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from scdp._typing import Floats, Integers
-from scdp.linkage.law import Pairs, Weights, sample_partition, stream_of
+from scdp.linkage.law import NO_MERGE, Pairs, Weights, sample_partition, stream_of
 from twins.linkage import Partition, canonical, exact_law
 
 # A test of draws from the right law fails by chance with this probability.
@@ -15,7 +15,7 @@ LEVEL = 1e-6
 N_DRAWS = 4_000
 # Planted bugs move probabilities so far that a test of so many draws misses each with a probability below 1e-6.
 N_DRAWS_FOR_BUGS = 20_000
-WEIGHTS = Weights(bias=-0.3, growth=0.8, third=-0.9, floor=-1.5)
+WEIGHTS = Weights(bias=-0.3, growth=0.8, third=-0.9, floor=-1.5, merge=3.0)
 
 
 def some_pairs(rng: np.random.Generator, n: int, share: float = 1.0) -> Pairs:
@@ -65,7 +65,9 @@ def test_draws_follow_the_exact_law(n_rescans: int, share: float):
     assert goodness(counts, law) > LEVEL
 
 
-@pytest.mark.parametrize("known", [[1, -1, -1, 0], [0, 0, -1, -1, -1], [0, 1, 0, 1, -1]])
+@pytest.mark.parametrize(
+    "known", [[1, -1, -1, 0], [0, 0, -1, -1, -1], [0, 1, 0, 1, -1], [0, 0, -1, -1, -1, -1]]
+)
 @pytest.mark.parametrize("n_rescans", [0, 2])
 def test_draws_given_known_clusters_follow_the_exact_law(known: list[int], n_rescans: int):
     rng = np.random.default_rng(4)
@@ -93,6 +95,18 @@ def test_every_weight_matters(bug: str):
     score, nobody = np.array([1.0, 1.2, 1.1, 0.9]), np.full(4, -1)
     law = exact_law(pairs, score, WEIGHTS, nobody, 1)
     wrong = count_draws(pairs, score, BUGS[bug], nobody, 1, N_DRAWS_FOR_BUGS)
+    assert goodness(wrong, law) < LEVEL
+
+
+@pytest.mark.parametrize("merge", [0.0, NO_MERGE])
+def test_the_weight_of_merging_matters(merge: float):
+    # Two pairs that hold together, and that only a step with both records can join.
+    pairs = some_pairs(np.random.default_rng(5), 4)
+    within = (pairs.left // 2) == (pairs.right // 2)
+    score, nobody = np.where(within, 4.0, -0.5), np.full(4, -1)
+    law = exact_law(pairs, score, WEIGHTS, nobody, 1)
+    assert goodness(count_draws(pairs, score, WEIGHTS, nobody, 1, N_DRAWS), law) > LEVEL
+    wrong = count_draws(pairs, score, WEIGHTS._replace(merge=merge), nobody, 1, N_DRAWS_FOR_BUGS)
     assert goodness(wrong, law) < LEVEL
 
 

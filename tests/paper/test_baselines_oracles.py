@@ -7,13 +7,17 @@ import pytest
 from scipy.optimize import minimize
 
 from baseline_cases import PLUS_SPREADS, PLUS_TEST, PLUS_TRAINING, as_distances, blobs, pluses
+from scdp.compare.distances import PairLayout
 from scdp.errors import InputError
 from scdp.metrics import f_score
-from scdp.paper.baselines import DPMixture, OracleKMeans, XingK
+from scdp.paper.baselines import RCA, DPMixture, OracleKMeans, XingK
+from scdp.paper.baselines.pairs import PairTable
+from scdp.paper.baselines.rca import covariance_within, variance_within
 from scdp.paper.baselines.xing_k import (
     add_ridge,
     diagonal_objective,
     full_objective,
+    learn_by_program,
     learn_diagonal,
     learn_full,
     project_positive,
@@ -21,7 +25,7 @@ from scdp.paper.baselines.xing_k import (
 
 
 @pytest.mark.parametrize("kind", [lambda X: X, as_distances], ids=["vectors", "distances"])
-@pytest.mark.parametrize("system", [OracleKMeans, XingK], ids=["k-means", "xing"])
+@pytest.mark.parametrize("system", [OracleKMeans, XingK, RCA], ids=["k-means", "xing", "rca"])
 def test_told_the_number_it_finds_tight_clusters(system, kind):
     (X, y), (X_test, y_test) = blobs(0, 8), blobs(1, 6)
     model = system().fit(kind(X), y)
@@ -30,7 +34,7 @@ def test_told_the_number_it_finds_tight_clusters(system, kind):
     assert f_score(y_test, model.predict(kind(X_test))) == 1
 
 
-@pytest.mark.parametrize("system", [OracleKMeans, XingK])
+@pytest.mark.parametrize("system", [OracleKMeans, XingK, RCA])
 def test_an_oracle_that_is_told_nothing_says_so(system):
     X, y = blobs(0, 5)
     with pytest.raises(InputError, match="oracle"):
@@ -207,3 +211,53 @@ def test_digits_oracle_k_means_is_near_the_paper(data_or_skip):
         for t in tasks
     ]
     assert 0.5 < np.mean(scores) < 0.6
+
+
+def test_variance_within_clusters_from_distances_is_that_of_coordinates():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 6, 40)
+    layout = PairLayout.of(40, None)
+    table = PairTable.of(layout, y)
+    gaps = np.abs(X[table.left] - X[table.right])
+    codes = np.unique(y, return_inverse=True)[1]
+    np.testing.assert_allclose(variance_within(gaps, table, codes), np.diagonal(covariance_within(X, y)))
+
+
+def test_rca_looks_away_from_what_varies_within_clusters():
+    """Feature 1 varies ten times as much within clusters as between them: k-means follows it, RCA does not."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 30)
+    X = np.column_stack([y + 0.1 * rng.normal(size=120), 10 * rng.normal(size=120)])
+    assert f_score(y, OracleKMeans().fit(X).predict(X, gold=y)) < 0.5
+    for kind in (X, as_distances(X)):
+        assert f_score(y, RCA().fit(kind, y).predict(kind, gold=y)) > 0.95
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_program_of_2003_finds_the_maximum(full):
+    """No random positive metric does better, and the one found is positive."""
+    rng = np.random.default_rng(0)
+    near, far = rng.normal(size=(200, 3)) * [1.0, 2.0, 0.5], rng.normal(size=(200, 3)) * [3.0, 1.0, 1.0]
+    similar = near.T @ near / 200 if full else (near**2).mean(axis=0)
+    dissimilar = far if full else far**2
+
+    def value(metric):
+        squares = np.einsum("pf,pf->p", dissimilar @ metric, dissimilar) if full else dissimilar @ metric
+        return np.sqrt(np.maximum(squares, 0)).mean() / np.sqrt((similar * metric).sum())
+
+    found = learn_by_program(similar, dissimilar)
+    smallest = np.linalg.eigvalsh(found).min() if full else found.min()
+    assert smallest > -1e-9
+    for _ in range(500):
+        half = rng.normal(size=(3, 3)) * rng.choice([0.05, 1.0], 3)
+        other = half @ half.T if full else rng.gamma(0.3, size=3) + 1e-12
+        assert value(other) <= value(found) * (1 + 1e-3)
+
+
+def test_program_of_2003_takes_the_better_of_two():
+    (X, y), (X_test, y_test) = blobs(0, 8), blobs(1, 6)
+    model = XingK(program="2003").fit(X, y)
+    assert f_score(y_test, model.predict(X_test, gold=y_test)) == 1
+    assert set(model.metrics_) == {"0", "any"}
+    with pytest.raises(InputError, match="neither 'barrier' nor '2003'"):
+        XingK(program="1999").fit(X, y)

@@ -58,11 +58,12 @@ def cluster_posterior(
     groups: Integers,
     concentration: float,
     mean_variance: float,
+    discount: float = 0.0,
 ) -> tuple[Integers, Floats]:
     """Every allowed partition and its posterior probability, given each item's precision row."""
     rows = allowed_partitions(known, groups)
     weights = [
-        likelihood.partition_log_prior(row, groups, concentration)
+        likelihood.partition_log_prior(row, groups, concentration, discount)
         + partition_log_likelihood(points, row, precision_of_item, mean_variance)
         for row in rows
     ]

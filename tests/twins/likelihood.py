@@ -66,12 +66,14 @@ def precision_log_prior(
         return float(logsumexp(np.where(matches, np.log(grid.weights), -np.inf), axis=1).sum())
 
 
-def partition_log_prior(labels: Integers, groups: Integers, concentration: float) -> float:
+def partition_log_prior(
+    labels: Integers, groups: Integers, concentration: float, discount: float = 0.0
+) -> float:
     """Log probability of the clusters: one group process per group, all with one concentration."""
     total = 0.0
     for place in np.unique(groups):
         _, sizes = np.unique(labels[groups == place], return_counts=True)
-        total += crp.log_probability(sizes, concentration)
+        total += crp.log_probability(sizes, concentration, discount)
     return total
 
 

@@ -11,7 +11,7 @@ from scdp._typing import Features, Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.evidence import EDGES, Dependence, Layout, TableEvidence
-from scdp.linkage.law import Names, Pairs, Weights
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Names, Pairs, Weights
 
 Partition = tuple[int, ...]
 
@@ -23,22 +23,56 @@ def links_of(record: int, pairs: Pairs) -> list[tuple[int, int]]:
 
 
 def choice_weights(
-    record: int, clusters: dict[int, int], pairs: Pairs, score: Floats, weights: Weights
+    joining: Sequence[int], clusters: dict[int, int], pairs: Pairs, score: Floats, weights: Weights
 ) -> dict[int | None, float]:
-    """The weight of each cluster for a record, given the clusters of others; None, which comes last, is a new one."""
+    """The weight of each cluster for a record, given those of others; None, which comes last, is none of them.
+
+    Or for several that join as one, which a cluster of two or more may.
+    """
     scores: dict[int, list[float]] = {}
-    for other, number in links_of(record, pairs):
-        if other in clusters:
-            scores.setdefault(clusters[other], []).append(float(score[number]))
+    for record in joining:
+        for other, number in links_of(record, pairs):
+            if other in clusters:
+                scores.setdefault(clusters[other], []).append(float(score[number]))
     found: dict[int | None, float] = {}
     for k, each in scores.items():
         size = sum(1 for label in clusters.values() if label == k)
+        if len(joining) > 1 and size == 1:
+            continue
         # Members that are no candidates of the record count with the floor.
-        mean = (sum(each) + (size - len(each)) * weights.floor) / size
+        n_pairs = size * len(joining)
+        mean = (sum(each) + (n_pairs - len(each)) * weights.floor) / n_pairs
         third = weights.third if size > 1 else 0.0
-        found[k] = float(np.exp(weights.bias + third + mean) * size**weights.growth)
+        merge = weights.merge if len(joining) > 1 else 0.0
+        found[k] = float(np.exp(weights.bias + merge + third + mean) * size**weights.growth)
     found[None] = 1.0
     return found
+
+
+def components(pairs: Pairs, known: Sequence[int]) -> list[list[int]]:
+    """The free records that chains of pairs and given clusters connect."""
+    n = len(known)
+    name = list(range(n))
+    ends = list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+    ends += [(i, j) for i in range(n) for j in range(i) if known[i] == known[j] and known[i] >= 0]
+    for i, j in ends * n:
+        name[i] = name[j] = min(name[i], name[j])
+    found = [[i for i in range(n) if name[i] == k and known[i] < 0] for k in sorted(set(name))]
+    return [each for each in found if each]
+
+
+def may_merge(weights: Weights, pairs: Pairs, known: Sequence[int]) -> list[int]:
+    """The free records of components in which whole clusters may join others."""
+    if weights.merge <= NO_MERGE:
+        return []
+    return sorted(i for each in components(pairs, known) if len(each) >= FEWEST_TO_MERGE for i in each)
+
+
+def joins_as_one(record: int, clusters: dict[int, int], known: Sequence[int], came: set[int]) -> list[int]:
+    """The records of the record's cluster, where it may join another as a whole."""
+    members = [i for i, k in clusters.items() if k == clusters[record]]
+    free = all(known[i] < 0 for i in members)
+    return members if len(members) > 1 and free and not came & set(members) else []
 
 
 def log_likelihood(
@@ -55,7 +89,7 @@ def log_likelihood(
     placed: dict[int, int] = dict(enumerate(cluster)) if everyone else {}
     for record in order:
         placed.pop(record, None)
-        found = choice_weights(record, placed, pairs, score, weights)
+        found = choice_weights([record], placed, pairs, score, weights)
         # A cluster none of whose members is a candidate is out of reach: the record then opens a new one.
         chosen = found.get(cluster[record], found[None])
         counts = 1.0 if cluster_weight is None else cluster_weight[cluster[record]]
@@ -78,21 +112,43 @@ def sample_partition(
     stream: np.uint64,
     names: Names,
 ) -> Partition:
-    """One draw: all free records in one random order, and then in another for every rescan."""
+    """One draw: all free records in one random order, in another for every rescan, and then whole clusters."""
     clusters = {i: int(k) for i, k in enumerate(known) if k >= 0}
     free = [i for i in range(len(known)) if known[i] < 0]
-    for scan in range(1 + n_rescans):
-        for record in sorted(free, key=lambda i, scan=scan: chance(stream, names[i], 2 * scan)):
+
+    def choose(joining: Sequence[int], scan: int) -> int | None:
+        others = {i: k for i, k in clusters.items() if i not in joining}
+        found = choice_weights(joining, others, pairs, score, weights)
+        left = (chance(stream, names[joining[0]], 2 * scan + 1) >> 11) / 2**53 * sum(found.values())
+        for k, weight in found.items():
+            left -= weight
+            if left < 0:
+                return k
+        return None
+
+    def in_order(records: list[int], scan: int) -> list[int]:
+        return sorted(records, key=lambda i: chance(stream, names[i], 2 * scan))
+
+    def place(records: list[int], scan: int) -> None:
+        for record in in_order(records, scan):
             clusters.pop(record, None)
-            found = choice_weights(record, clusters, pairs, score, weights)
-            left = (chance(stream, names[record], 2 * scan + 1) >> 11) / 2**53 * sum(found.values())
-            chosen: int | None = None
-            for k, weight in found.items():
-                left -= weight
-                if left < 0:
-                    chosen = k
-                    break
+            chosen = choose([record], scan)
             clusters[record] = max(clusters.values(), default=-1) + 1 if chosen is None else chosen
+
+    for scan in range(1 + n_rescans):
+        place(free, scan)
+    merging, came, scan = may_merge(weights, pairs, known.tolist()), set[int](), 1 + n_rescans
+    order = in_order(merging, scan)
+    for record in order:
+        members = joins_as_one(record, clusters, known.tolist(), came)
+        came.add(record)
+        if members:
+            # In the order of this scan, so that the choice hangs on the first of them.
+            members = [i for i in order if i in members]
+            chosen = choose(members, scan)
+            if chosen is not None:
+                clusters |= dict.fromkeys(members, chosen)
+    place(merging, scan + 1)
     return canonical(clusters)
 
 
@@ -102,13 +158,19 @@ def exact_law(
     """The probability of every partition of a few records, by going through all orders and all choices."""
     given = {i: int(k) for i, k in enumerate(known) if k >= 0}
     free = [i for i in range(len(known)) if known[i] < 0]
+    merging = may_merge(weights, pairs, known.tolist())
+    passes = [(free, False)] * (1 + n_rescans) + [(merging, True), (merging, False)]
     law = {canonical(given, len(known)): 1.0}
-    for _ in range(1 + n_rescans):
+    for records, whole in passes:
         after: dict[Partition, float] = {}
-        orders = list(permutations(free))
+        orders = list(permutations(records))
         for state, probability in law.items():
             for order in orders:
-                for end, share in _place_in_order(state, order, pairs, score, weights).items():
+                if whole:
+                    ends = _merge_in_order(state, order, known, pairs, score, weights)
+                else:
+                    ends = _place_in_order(state, order, pairs, score, weights)
+                for end, share in ends.items():
                     after[end] = after.get(end, 0.0) + probability * share / len(orders)
         law = after
     return law
@@ -122,12 +184,39 @@ def _place_in_order(
         after: dict[Partition, float] = {}
         for before, probability in law.items():
             clusters = {i: k for i, k in enumerate(before) if k >= 0 and i != record}
-            found = choice_weights(record, clusters, pairs, score, weights)
+            found = choice_weights([record], clusters, pairs, score, weights)
             total = sum(found.values())
             for k, weight in found.items():
                 new = max(clusters.values(), default=-1) + 1
                 end = canonical(clusters | {record: new if k is None else k}, len(before))
                 after[end] = after.get(end, 0.0) + probability * weight / total
+        law = after
+    return law
+
+
+def _merge_in_order(
+    state: Partition,
+    order: Sequence[int],
+    known: Integers,
+    pairs: Pairs,
+    score: Floats,
+    weights: Weights,
+    came: frozenset[int] = frozenset(),
+) -> dict[Partition, float]:
+    law = {state: 1.0}
+    for number, record in enumerate(order):
+        after: dict[Partition, float] = {}
+        for before, probability in law.items():
+            clusters = dict(enumerate(before))
+            members = joins_as_one(record, clusters, known.tolist(), {*came, *order[:number]})
+            if not members:
+                after[before] = after.get(before, 0.0) + probability
+                continue
+            others = {i: k for i, k in clusters.items() if i not in members}
+            found = choice_weights(members, others, pairs, score, weights)
+            for k, weight in found.items():
+                end = before if k is None else canonical(others | dict.fromkeys(members, k), len(before))
+                after[end] = after.get(end, 0.0) + probability * weight / sum(found.values())
         law = after
     return law
 
@@ -138,14 +227,20 @@ def exact_law_by_records(
     """As `exact_law`, by who has come so far and not by orders: in a random order, anybody left is next."""
     n = len(known)
     free = frozenset(i for i in range(n) if known[i] < 0)
+    merging = frozenset(may_merge(weights, pairs, known.tolist()))
     law = {canonical({i: int(k) for i, k in enumerate(known) if k >= 0}, n): 1.0}
-    for _ in range(1 + n_rescans):
-        waiting = {(free, state): probability for state, probability in law.items()}
-        for _ in free:
+    for records, whole in [(free, False)] * (1 + n_rescans) + [(merging, True), (merging, False)]:
+        waiting = {(records, state): probability for state, probability in law.items()}
+        for _ in records:
             after: dict[tuple[frozenset[int], Partition], float] = {}
             for (left, state), probability in waiting.items():
                 for record in left:
-                    for end, share in _place_in_order(state, [record], pairs, score, weights).items():
+                    if whole:
+                        came = records - left
+                        ends = _merge_in_order(state, [record], known, pairs, score, weights, came)
+                    else:
+                        ends = _place_in_order(state, [record], pairs, score, weights)
+                    for end, share in ends.items():
                         key = left - {record}, end
                         after[key] = after.get(key, 0.0) + probability * share / len(left)
             waiting = after

@@ -62,7 +62,9 @@ def log_joint_conditioned(items: Items, state: State, variant: int, concentratio
     alphas = np.array([state.cluster_concentration, state.type_concentration])
     residuals = points_with_missing(items) - state.means[state.cluster]
     return float(
-        likelihood.partition_log_prior(state.cluster, items.group, state.cluster_concentration)
+        likelihood.partition_log_prior(
+            state.cluster, items.group, state.cluster_concentration, state.discount
+        )
         + sum(log_mean_prior(state, state.means[k]) for k in np.unique(state.cluster))
         + crp.log_probability(type_sizes, state.type_concentration)
         + likelihood.precision_log_prior(state.precision[kinds], state.shape, state.rate, grid)

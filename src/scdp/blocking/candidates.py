@@ -212,8 +212,8 @@ def found_chunks(
     maker: KeyMaker, blocking: Blocking, limit: int = 10**9, threads: int = 1
 ) -> tuple[Iterator[Pairs], tuple[Oversized, ...]]:
     """The pairs of the rules, expanded through the links if there are any."""
-    search, oversized = _search(maker, blocking, limit, threads)
-    return search.chunks(threads), oversized
+    search = _search(maker, blocking, limit, threads)
+    return search.chunks(threads), search.oversized
 
 
 def search_of(
@@ -224,9 +224,7 @@ def search_of(
     threads: int | None = None,
 ) -> Search:
     """How to find the pairs of the blocking, for those who do not want them all at once."""
-    return _search(
-        _key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads)
-    )[0]
+    return _search(_key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads))
 
 
 def counted_pairs(index: PairIndex) -> tuple[int, float]:
@@ -237,21 +235,19 @@ def counted_pairs(index: PairIndex) -> tuple[int, float]:
     return sum(len(left) for left, _ in _of_index(index._replace(chains=nowhere)).chunks(1)), near
 
 
-def _search(
-    maker: KeyMaker, blocking: Blocking, limit: int, threads: int
-) -> tuple[Search, tuple[Oversized, ...]]:
-    index, oversized = build_index(maker, blocking, blocking.all_rules)
-    search = _of_index(index)
+def _search(maker: KeyMaker, blocking: Blocking, limit: int, threads: int) -> Search:
+    index, oversized = build_index(maker, blocking, blocking.all_rules, threads)
+    search = _of_index(index, oversized)
     if not blocking.links:
-        return search, oversized
-    links = _of_index(build_index(maker, blocking, blocking.links)[0])
+        return search
+    links = _of_index(build_index(maker, blocking, blocking.links, threads)[0])
     found = (collected(each.chunks(threads), limit) for each in (search, links))
     graphs = linked_pairs(len(maker.columns), *found)
-    return Search(partial(linked_partners, graphs), linked_meetings(graphs), search.homes), oversized
+    return Search(partial(linked_partners, graphs), linked_meetings(graphs), search.homes, oversized)
 
 
-def _of_index(index: PairIndex) -> Search:
-    return Search(partial(partners, index), meetings(index), homes(index))
+def _of_index(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
+    return Search(partial(partners, index), meetings(index), homes(index), oversized)
 
 
 def known_clusters(clusters: ArrayLike, n_records: int) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ from scdp.blocking.index import (
     tokens_of,
 )
 from scdp.blocking.keys import KeyMaker, TextColumns
-from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
+from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule, token_bound
 from scdp.table.records import Records
 
 SAMPLED_ROWS = 2000
@@ -173,7 +173,7 @@ class Sample:
     def _weighted(self, rule: Overlap) -> tuple[Groups, NDArray[np.float64]]:
         groups = blocks_of(self.maker.rule_keys(rule))
         _, _, scaled = self._scaled(groups)
-        fits = scaled <= self.max_block
+        fits = scaled <= token_bound(self.max_block, self.n_stands_for)
         return groups.select(fits), rarities(scaled[fits], self.n_stands_for)
 
 

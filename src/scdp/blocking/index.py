@@ -7,18 +7,27 @@ is what must be left, rarest first, for the rest to weigh less than w: only thos
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._parallel import map_in_threads
 from scdp._typing import Integers
 from scdp.blocking.expressions import text
 from scdp.blocking.hashes import scattered
 from scdp.blocking.keys import KeyMaker, KeyTable
-from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule
+from scdp.blocking.rules import (
+    Blocking,
+    Equal,
+    Identical,
+    Neighbourhood,
+    Overlap,
+    Rule,
+    token_bound,
+)
 
 Rows = NDArray[np.int32]
 
@@ -51,6 +60,8 @@ class Oversized:
     n_blocks: int
     n_records: int
     largest: int
+    # What the records of the largest block share.
+    value: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return (
@@ -278,41 +289,46 @@ class PairIndex(NamedTuple):
     overlaps: TokenPart
 
 
+class RuleParts(NamedTuple):
+    """What one rule gives: blocks within the bound, chains with their window, tokens with their threshold."""
+
+    blocks: Groups | None = None
+    chain: tuple[Groups, int] | None = None
+    tokens: tuple[RecordTokens, float] | None = None
+    oversized: Oversized | None = None
+
+
 class IndexParts:
-    """Collects the blocks, chains and tokens of one rule after the other."""
+    """Finds the blocks, chains and tokens of rules."""
 
     def __init__(self, maker: KeyMaker, blocking: Blocking) -> None:
         self.maker, self.blocking = maker, blocking
         self.n_records = len(maker.columns)
-        self.blocks: list[Groups] = []
-        self.chains: list[tuple[Groups, int]] = []
-        self.tokens: list[tuple[RecordTokens, float]] = []
-        self.oversized: list[Oversized] = []
 
-    def add(self, rule: Rule) -> None:
+    def find(self, rule: Rule) -> RuleParts:
+        """What one rule gives; the keys of its distinct texts must be there where several are at work."""
         if isinstance(rule, Neighbourhood):
-            self.chains.append((sorted_records(self.maker, rule), rule.window))
-        elif isinstance(rule, Overlap):
-            self._add_overlap(rule)
-        else:
-            self._add_blocks(rule)
+            return RuleParts(chain=(sorted_records(self.maker, rule), rule.window))
+        if isinstance(rule, Overlap):
+            return RuleParts(tokens=self._find_tokens(rule))
+        return self._find_blocks(rule)
 
-    def _add_blocks(self, rule: Rule) -> None:
-        assert not isinstance(rule, Neighbourhood), "sorted, not put into blocks"
-        blocks, chains = split_oversized(
-            blocks_of(self.maker.rule_keys(rule)), self.blocking.max_block, self._ranks
-        )
-        self.blocks.append(blocks)
-        if len(chains):
-            self.chains.append((chains, self.blocking.window))
-            sizes = chains.sizes
-            self.oversized.append(Oversized(str(rule), len(chains), int(sizes.sum()), int(sizes.max())))
+    def _find_blocks(self, rule: Equal | Identical) -> RuleParts:
+        keys = self.maker.rule_keys(rule)
+        blocks, chains = split_oversized(blocks_of(keys), self.blocking.max_block, self._ranks)
+        if not len(chains):
+            return RuleParts(blocks)
+        sizes = chains.sizes
+        member = int(chains.members[chains.offsets[int(np.argmax(sizes))]])
+        value = self.maker.describe(rule, member)
+        oversized = Oversized(str(rule), len(chains), int(sizes.sum()), int(sizes.max()), value)
+        return RuleParts(blocks, (chains, self.blocking.window), oversized=oversized)
 
-    def _add_overlap(self, rule: Overlap) -> None:
+    def _find_tokens(self, rule: Overlap) -> tuple[RecordTokens, float]:
         groups = blocks_of(self.maker.rule_keys(rule))
-        groups = groups.select(groups.sizes <= self.blocking.max_block)
+        groups = groups.select(groups.sizes <= token_bound(self.blocking.max_block, self.n_records))
         weights = rarities(groups.sizes.astype(np.float64), self.n_records)
-        self.tokens.append((tokens_of(groups, weights, self.n_records, rule.rarity), rule.rarity))
+        return tokens_of(groups, weights, self.n_records, rule.rarity), rule.rarity
 
     def _ranks(self, rows: NDArray[np.int32]) -> NDArray[np.int64]:
         """Each row's place when they are sorted by the columns of the blocking, the most varied first."""
@@ -326,23 +342,25 @@ class IndexParts:
         ranks[order] = np.arange(len(rows))
         return ranks
 
-    def index(self) -> PairIndex:
+    def join(self, found: Sequence[RuleParts]) -> PairIndex:
+        """The index of rules, from what each gives."""
         return PairIndex(
             self.n_records,
-            _block_part(joined(self.blocks), self.n_records),
-            _chain_part(self.chains, self.n_records),
-            _token_part(self.tokens),
+            _block_part(joined([each.blocks for each in found if each.blocks is not None]), self.n_records),
+            _chain_part([each.chain for each in found if each.chain is not None], self.n_records),
+            _token_part([each.tokens for each in found if each.tokens is not None]),
         )
 
 
 def build_index(
-    maker: KeyMaker, blocking: Blocking, rules: Sequence[Rule]
+    maker: KeyMaker, blocking: Blocking, rules: Sequence[Rule], threads: int = 1
 ) -> tuple[PairIndex, tuple[Oversized, ...]]:
     """The index of some rules of a blocking, and which of them had blocks above the bound."""
     parts = IndexParts(maker, blocking)
     for rule in rules:
-        parts.add(rule)
-    return parts.index(), tuple(parts.oversized)
+        maker.make_ready(rule)
+    found = list(map_in_threads(parts.find, rules, threads))
+    return parts.join(found), tuple(each.oversized for each in found if each.oversized is not None)
 
 
 def sorted_records(maker: KeyMaker, rule: Neighbourhood) -> Groups:

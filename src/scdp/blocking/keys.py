@@ -28,7 +28,7 @@ from scdp.blocking.hashes import (
     mixed_each,
     offsets_of,
 )
-from scdp.blocking.rules import Equal, Identical, Overlap
+from scdp.blocking.rules import Equal, Identical, Overlap, Rule
 from scdp.compare.cells import STANDARD, Codes, clean_all, encode
 from scdp.table.records import Records
 
@@ -134,19 +134,37 @@ class KeyMaker:
 
     def expression_keys(self, expression: Expression) -> KeyTable:
         """The keys of every record for one expression."""
-        if expression.exploded and len(expression.columns) > 1:
-            parts = [self.expression_keys(replace(expression, columns=(c,))) for c in expression.columns]
-            return reduce(_united, parts)
-        codes, texts = self.columns.encoded(expression.columns)
-        if expression not in self._of_texts:
-            self._of_texts[expression] = keys_of_texts(
-                expression, texts, self.columns.bytes_of(expression.columns)
-            )
-        table = self._of_texts[expression]
+        parts = split_columns(expression)
+        if len(parts) > 1:
+            return reduce(_united, map(self.expression_keys, parts))
+        table = self._keys_of_texts(expression)
+        codes = self.columns.encoded(expression.columns)[0]
         if table.offsets is None:
             # The last place stands for missing, where the code -1 points.
             return KeyTable(np.append(table.keys, np.uint64(0))[codes])
         return KeyTable(*spread(codes, table.offsets, table.keys))
+
+    def describe(self, rule: Rule, row: int) -> str:
+        """What a rule takes from one record, for people."""
+        parts = []
+        for key in rule.keys:
+            codes, texts = self.columns.encoded(key.columns)
+            text = "" if codes[row] == MISSING else texts[codes[row]]
+            parts.append(text if key.exploded else key.value_of_each([text])[0])
+        return ", ".join(filter(None, parts))
+
+    def make_ready(self, rule: Rule) -> None:
+        """Make the keys of the distinct texts that a rule needs, so that threads do not make them twice."""
+        for key in rule.keys:
+            for part in split_columns(key):
+                self._keys_of_texts(part)
+
+    def _keys_of_texts(self, expression: Expression) -> KeyTable:
+        if expression not in self._of_texts:
+            columns = expression.columns
+            texts = self.columns.encoded(columns)[1]
+            self._of_texts[expression] = keys_of_texts(expression, texts, self.columns.bytes_of(columns))
+        return self._of_texts[expression]
 
     def ranks(self, expression: Expression, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The place of each row's value in the order of those rows' values; missing ones come last."""
@@ -169,6 +187,13 @@ class KeyMaker:
             anything |= keys != 0
             key = mixed_each(key, keys, False)
         return KeyTable(np.where(anything, key, np.uint64(0)))
+
+
+def split_columns(expression: Expression) -> list[Expression]:
+    """Words and q-grams are those of each column; other parts are of the columns' texts joined."""
+    if not expression.exploded:
+        return [expression]
+    return [replace(expression, columns=(column,)) for column in expression.columns]
 
 
 def combine(first: KeyTable, second: KeyTable) -> KeyTable:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._parallel import map_in_threads
-from scdp.blocking.index import ROUNDING, PairIndex, shared_weight
+from scdp.blocking.index import ROUNDING, Oversized, PairIndex, shared_weight
 
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -33,12 +33,14 @@ MEETINGS_AT_ONCE = 4_000_000
 class Search:
     """How the pairs of a blocking are found, record by record; `meetings` is how many others each looks at.
 
-    In the order of `homes` records share most of those that they look at.
+    In the order of `homes` records share most of those that they look at. `oversized` are the rules with blocks above
+    the bound.
     """
 
     partners: Partners
     meetings: NDArray[np.int64]
     homes: NDArray[np.int64]
+    oversized: tuple[Oversized, ...] = ()
 
     def parts(self, rows: NDArray[np.int32]) -> list[NDArray[np.int32]]:
         """Rows in parts that make about as many pairs each."""

@@ -18,6 +18,7 @@ from scdp._typing import Booleans, Floats, Integers
 from scdp.blocking.cover import Kept, by_gain, greedy_path
 from scdp.blocking.estimates import Sample
 from scdp.blocking.hashes import scattered
+from scdp.blocking.index import Oversized
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, identical
 from scdp.blocking.training import proposed_rules, training_sample
@@ -29,8 +30,8 @@ SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 COUNTED_ON = 10_000
 # A rule that keeps fewer of the labelled pairs, or makes more candidates a record, is not considered.
 LEAST_KEPT, DEAREST = 0.02, 50.0
-# A rule costs as much as so many candidates a record, whatever it finds; an overlap several times that.
-RULE_WORK, OVERLAP_WORK = 1.0, 4.0
+# A rule costs as much as so many candidates a record, whatever it finds; an overlap so much for each token.
+RULE_WORK, TOKEN_WORK = 1.0, 0.3
 # So many labelled pairs tell which rules to take.
 MOST_PAIRS = 2_000
 # Each pair is to be kept by so many rules of different columns; where the budget allows, by more.
@@ -48,6 +49,14 @@ class ChosenBlocking(NamedTuple):
 
     blocking: Blocking
     recall: float
+
+
+class BlockingReport(NamedTuple):
+    """What was not compared: the share of true pairs that a blocking is expected to keep (NaN: nobody knows), and
+    the rules with blocks above the bound."""
+
+    recall: float
+    oversized: tuple[Oversized, ...] = ()
 
 
 class RulePool(NamedTuple):
@@ -84,23 +93,22 @@ class RulePool(NamedTuple):
         """The rules that suit a table, by what they cost there."""
         n = len(records)
         kept = self.kept[min(int(np.searchsorted(SIZES, n / 2)), len(SIZES) - 1)]
-        candidates = count_candidates(records, self.rules)
+        candidates, tokens = count_candidates(records, self.rules)
         budget = candidate_budget(n)
-        costs = candidates + np.array(
-            [OVERLAP_WORK if isinstance(rule, Overlap) else RULE_WORK for rule in self.rules]
-        )
-        affordable = candidates <= min(DEAREST, budget)
-        numbers = np.flatnonzero(affordable)
+        # To index the tokens of all records takes time and memory that more candidates would take.
+        charged = candidates + TOKEN_WORK * tokens
+        costs = np.maximum(charged, candidates + RULE_WORK)
+        numbers = np.flatnonzero(charged <= min(DEAREST, budget))
         if not len(numbers):
-            numbers = np.array([int(np.argmin(candidates))])
+            numbers = np.array([int(np.argmin(charged))])
         columns = [self.rules[number].columns for number in numbers]
         each = sorted({tuple(sorted(set(found))) for found in columns})
         families = np.array([each.index(tuple(sorted(set(found)))) for found in columns], dtype=np.int64)
         some = Kept(kept[numbers], families)
-        chosen = spend(some, costs[numbers], candidates[numbers], budget)
+        chosen = spend(some, costs[numbers], charged[numbers], budget)
         ordered = by_gain(some, costs[numbers], chosen)
         rules = tuple(self.rules[number] for number in numbers[ordered])
-        recall = hold_out(some, costs[numbers], candidates[numbers], budget)
+        recall = hold_out(some, costs[numbers], charged[numbers], budget)
         return ChosenBlocking(Blocking((*rules, identical(*names))), recall)
 
     def to_words(self) -> dict[str, Any]:
@@ -126,8 +134,11 @@ def candidate_budget(n_records: int) -> float:
     return max(MOST_CANDIDATES * min(1.0, SIZES[0] / max(n_records, 1)) ** FEWER, LEAST_CANDIDATES)
 
 
-def count_candidates(records: Records, rules: tuple[Rule, ...]) -> Floats:
-    """About how many candidates a record each rule makes, judged by a sample of the records."""
+def count_candidates(records: Records, rules: tuple[Rule, ...]) -> tuple[Floats, Floats]:
+    """About how many candidates a record each rule makes, and of how many tokens a record (0 but for overlaps).
+
+    Both are judged by a sample of the records.
+    """
     n = len(records)
     if n > COUNTED_ON:
         order = np.argsort(scattered(np.arange(n, dtype=np.int32)), kind="stable")
@@ -136,7 +147,13 @@ def count_candidates(records: Records, rules: tuple[Rule, ...]) -> Floats:
     m = len(records)
     maker = KeyMaker(TextColumns(records))
     sample = Sample(maker, np.arange(m), nobody, nobody, nobody, max(n, m), 0.0, MAX_BLOCK, WINDOW)
-    return np.array([estimate.candidates for estimate in sample.estimates(rules)]) / max(n, 1)
+    candidates = np.array([estimate.candidates for estimate in sample.estimates(rules)]) / max(n, 1)
+    n_tokens = {
+        key: len(maker.expression_keys(key).listed()[1]) / max(m, 1)
+        for key in {rule.key for rule in rules if isinstance(rule, Overlap)}
+    }
+    tokens = [n_tokens[rule.key] if isinstance(rule, Overlap) else 0.0 for rule in rules]
+    return candidates, np.array(tokens)
 
 
 def spend(kept: Kept, costs: Floats, candidates: Floats, budget: float) -> list[int]:

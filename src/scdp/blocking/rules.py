@@ -13,6 +13,14 @@ from scdp.errors import InputError
 
 MAX_BLOCK = 500
 WINDOW = 10
+# Among more records than this, the tokens of an overlap are bounded by so much less: to look through the records of the
+# more common ones takes ten times as long as all the rest, and finds a few pairs in a thousand.
+MANY_RECORDS, LESS_COMMON = 50_000, 5
+
+
+def token_bound(max_block: int, n_records: int) -> int:
+    """How many records may have a token of an overlap, for it to count."""
+    return max_block if n_records <= MANY_RECORDS else max(max_block // LESS_COMMON, 2)
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,8 @@ class Overlap:
 
     Among n records the rarity of a token that df of them have is log(n / df) / log(n): 1 for the rarest, 0
     for one that all have. Pairs that share tokens of total rarity r by chance are about n^(1 - r) a record.
-    Tokens that more than the blocking's `max_block` records have are left out.
+    Tokens that more than the blocking's `max_block` records have are left out, and among more than 50,000 records those
+    that more than a fifth of that have.
     """
 
     key: Expression

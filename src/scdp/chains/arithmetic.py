@@ -146,10 +146,28 @@ def sum_of_logs(values: Floats, at: int) -> float:
 
 
 @kernel
-def log_table(n: int) -> Floats:
-    """log 0, log 1, …, log n: counts are whole numbers, so their logarithms are looked up."""
+def log_table(n: int, discount: float = 0.0) -> Floats:
+    """log 0, log 1, …, log n: counts are whole numbers, so their logarithms are looked up.
+
+    With a discount each count from 1 on is less by it, as in the process of Pitman and Yor.
+    """
     table = np.empty(n + 1)
     table[0] = -np.inf
     for i in range(1, n + 1):
-        table[i] = np.log(i)
+        table[i] = np.log(i - discount)
     return table
+
+
+@kernel
+def log_new_cluster(state: State, n_clusters: int) -> float:
+    """Log prior weight of a new cluster beside those that the other items of its group are in."""
+    return np.log(state.cluster_concentration + state.discount * n_clusters)
+
+
+@kernel
+def n_used(counts: Integers, start: int, end: int) -> int:
+    """How many slots of a range are in use."""
+    n = 0
+    for slot in range(start, end):
+        n += counts[slot] > 0
+    return n

@@ -20,6 +20,7 @@ from scdp._parallel import ChainProgress, NoProgress, map_in_threads
 from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import n_distinct
 from scdp.chains.checkpoint import Checkpoints, NoCheckpoints
+from scdp.chains.counts import CountItems, log_joint_of_counts
 from scdp.chains.distances.density import log_joint_of_centroids, log_joint_of_distances
 from scdp.chains.distances.items import AnyItems, DistanceItems
 from scdp.chains.separation.coupling import VARIANTS, log_joint_conditioned
@@ -196,6 +197,8 @@ def note(
 
 def log_joint_under(plan: Plan, items: AnyItems, state: State, priors: Floats) -> float:
     """The log of the target that the plan's kernels leave invariant."""
+    if isinstance(items, CountItems):
+        return log_joint_of_counts(items, state, priors)
     variant = VARIANTS[plan.conditioning] if plan.conditioning else None
     if isinstance(items, DistanceItems):
         if variant is None:

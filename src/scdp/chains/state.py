@@ -19,6 +19,9 @@ class State(NamedTuple):
 
     The rest is for SCDP-3, whose means are part of the state: a row per cluster slot, the separation rate, and
     a discrete mean prior (no row when it is Normal).
+
+    `discount` is Pitman and Yor's, of the prior on clusters; 0 is the Dirichlet process. `pseudo_counts` are the
+    parameters of a discrete likelihood, a row for each outcome; none where it is Gaussian.
     """
 
     cluster: Integers
@@ -35,6 +38,8 @@ class State(NamedTuple):
     separation_rate: float = 1.0
     mean_grid: Floats = np.empty((0, 0))
     mean_grid_log_weight: Floats = np.empty(0)
+    discount: float = 0.0
+    pseudo_counts: Floats = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -73,22 +78,27 @@ class Priors:
     type_concentration: GammaPrior = field(default_factory=GammaPrior)
     mean_precision: GammaPrior = field(default_factory=GammaPrior)
     separation_rate: GammaPrior = field(default_factory=GammaPrior)
+    precision_rate: GammaPrior = field(default_factory=GammaPrior)
 
 
 @dataclass(frozen=True)
 class Plan:
     """Which scheme, what is learned, and how many split-merge moves are tried.
 
-    With `conditioning` (SCDP-3) the means are part of the state. New clusters are then weighed by `n_auxiliary`
-    means, drawn given the item (`informed`) or from the prior; with `paper_moves` new types are weighed by as many
-    precisions from the prior, and means are chosen among `n_candidates` draws from the prior and the current one.
+    `separation` (SCDP-2) and `type_coupling` (two readings of SCDP-3) let the prior of precisions follow the gaps
+    between means, and clusters know nothing of it. With `conditioning` (SCDP-3) the means are part of the state. New
+    clusters are then weighed by `n_auxiliary` means, drawn given the item (`informed`) or from the prior; with
+    `paper_moves` new types are weighed by as many precisions from the prior, and means are chosen among `n_candidates`
+    draws from the prior and the current one.
     """
 
     scheme: Literal["collapsed", "paper"] = "collapsed"
     learn_types: bool = True
     learn_concentrations: bool = True
     learn_mean_variance: bool = False
+    learn_scale: bool = False
     separation: bool = False
+    type_coupling: Literal["types", "density"] | None = None
     split_merge_attempts: int = 5
     conditioning: Literal["published", "normalized", "mean"] | None = None
     n_auxiliary: int = 8

@@ -1,23 +1,24 @@
-"""The concentration of a Dirichlet process given its clusters, in one or many groups (West; Appendix B).
-
-Given x_m ~ Beta(alpha + 1, n_m), the density of alpha is a Gamma density times prod (alpha + n_m). Multiplied
-out, that is a mixture of M + 1 Gammas weighed by the elementary symmetric polynomials of the n_m: drawn exactly."""
+"""One sweep: the plan and the kind of items enter; every part of the state is drawn once given the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import choose, n_distinct
+from scdp.chains.arithmetic import n_distinct
+from scdp.chains.concentration import (
+    log_symmetric_polynomials,
+    resample_concentration,
+    resample_discounted_concentration,
+)
+from scdp.chains.counts import CountItems, count_sweep
 from scdp.chains.distances.items import AnyItems, DistanceItems
 from scdp.chains.distances.sweep import distance_sweep
-from scdp.chains.separation.sweep import conditioned_sweep
+from scdp.chains.separation.coupling import spread_of
+from scdp.chains.separation.sweep import conditioned_sweep, coupled_prior
 from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vectors.clusters import resample_clusters, resample_clusters_given_means
 from scdp.chains.vectors.items import Items
@@ -26,55 +27,11 @@ from scdp.chains.vectors.split_merge import split_merge
 from scdp.chains.vectors.types import resample_precisions, resample_types
 
 
-@kernel
-def log_symmetric_polynomials(sizes: Integers) -> Floats:
-    """Log of e_0, …, e_M of the sizes, one size after another: e_j becomes e_j + n_m e_(j-1)."""
-    n = sizes.shape[0]
-    result = np.full(n + 1, -np.inf)
-    result[0] = 0.0
-    for m in range(n):
-        log_size = np.log(sizes[m])
-        for j in range(m + 1, 0, -1):
-            result[j] = np.logaddexp(result[j], result[j - 1] + log_size)
-    return result
-
-
-@kernel
-def resample_concentration(
-    rng: np.random.Generator,
-    concentration: float,
-    sizes: Integers,
-    n_clusters: int,
-    log_symmetric: Floats,
-    shape: float,
-    rate: float,
-) -> float:
-    """Draw alpha under a Gamma(shape, rate) prior; `n_clusters` counts the clusters of all groups."""
-    n = sizes.shape[0]
-    after_rate = rate
-    for m in range(n):
-        after_rate -= np.log(rng.beta(concentration + 1.0, sizes[m]))
-    log_weight = np.empty(n + 1)
-    for j in range(n + 1):
-        after_shape = shape - n + n_clusters + j
-        log_weight[j] = log_symmetric[n - j] + lgamma(after_shape) - after_shape * np.log(after_rate)
-    after_shape = shape - n + n_clusters + choose(rng, log_weight, n + 1)
-    return rng.standard_gamma(after_shape) / after_rate
-
-
-def expected_clusters(n: ArrayLike, concentration: float) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the number of clusters among n items."""
-    n = np.asarray(n, dtype=np.int64)
-    opens = concentration / (concentration + np.arange(max(int(n.max(initial=0)), 1)))
-    mean = np.concatenate([[0.0], np.cumsum(opens)])
-    variance = np.concatenate([[0.0], np.cumsum(opens * (1 - opens))])
-    return mean[n], np.sqrt(variance[n])
-
-
 class Constants(NamedTuple):
     """What concentration updates need and no sweep changes: sizes and their log symmetric polynomials."""
 
     sizes: Integers
+    group_of_slot: Integers
     log_symmetric: Floats
     all_items: Integers
     log_symmetric_all: Floats
@@ -83,7 +40,9 @@ class Constants(NamedTuple):
 def constants_of(items: AnyItems) -> Constants:
     sizes = items.sizes
     whole = np.array([len(items.group)], dtype=np.int64)
-    return Constants(sizes, log_symmetric_polynomials(sizes), whole, log_symmetric_polynomials(whole))
+    group_of_slot = np.repeat(np.arange(len(sizes)), items.slot_end - items.slot_start)
+    symmetric, symmetric_all = log_symmetric_polynomials(sizes), log_symmetric_polynomials(whole)
+    return Constants(sizes, group_of_slot, symmetric, whole, symmetric_all)
 
 
 def sweep(
@@ -91,6 +50,8 @@ def sweep(
 ) -> tuple[State, Info]:
     """One full update of the state under the plan."""
     state, info = step_of(plan, items)(rng, state, items, plan, priors)
+    if plan.learn_scale:
+        state = update_scale(rng, state, priors)
     if plan.learn_concentrations:
         state = update_concentrations(rng, state, priors, constants)
     return state, info
@@ -113,6 +74,8 @@ def settle_types(
 def step_of(plan: Plan, items: AnyItems) -> Callable[..., tuple[State, Info]]:
     if isinstance(items, DistanceItems):
         return distance_sweep
+    if isinstance(items, CountItems):
+        return count_sweep
     if plan.conditioning is not None:
         return conditioned_sweep
     return collapsed_sweep if plan.scheme == "collapsed" else paper_sweep
@@ -167,7 +130,22 @@ def update_priors(
     if plan.separation:
         shape, rate = separation_prior(means, used)
         state = state._replace(shape=shape, rate=rate)
+    if plan.type_coupling:
+        spread = spread_of(means, used)
+        gaps, n_pairs = spread.n * spread.square - spread.total**2, spread.n * (spread.n - 1) // 2
+        state = coupled_prior(state, plan, priors, gaps, n_pairs)
     return state
+
+
+def update_scale(rng: np.random.Generator, state: State, priors: Priors) -> State:
+    """The rate b of the Gamma(a, b) prior on precisions, one for all features, under a Gamma prior of its own.
+
+    Features of another scale ask for another b: with it and the mean variance learned, no scale is given.
+    """
+    rows = state.precision[np.unique(state.type)]
+    after_shape = priors.precision_rate.shape + rows.shape[0] * state.shape.sum()
+    rate = rng.standard_gamma(after_shape) / (priors.precision_rate.rate + rows.sum())
+    return state._replace(rate=np.full_like(state.rate, rate))
 
 
 def update_concentrations(
@@ -176,10 +154,16 @@ def update_concentrations(
     """Both concentrations, each given how many clusters (types) there are."""
     n_clusters, n_types = n_distinct(state.cluster), n_distinct(state.type)
     prior = priors.cluster_concentration
-    alpha_cluster = resample_concentration(
-        rng, state.cluster_concentration, constants.sizes, n_clusters, constants.log_symmetric,
-        prior.shape, prior.rate,
-    )  # fmt: skip
+    if state.discount > 0:
+        in_group = np.bincount(
+            constants.group_of_slot[np.unique(state.cluster)], minlength=len(constants.sizes)
+        )
+        alpha_cluster = resample_discounted_concentration(rng, state, constants.sizes, in_group, prior)
+    else:
+        alpha_cluster = resample_concentration(
+            rng, state.cluster_concentration, constants.sizes, n_clusters, constants.log_symmetric,
+            prior.shape, prior.rate,
+        )  # fmt: skip
     prior = priors.type_concentration
     alpha_type = resample_concentration(
         rng, state.type_concentration, constants.all_items, n_types, constants.log_symmetric_all,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,19 +108,23 @@ class WordTable:
     """
 
     def __init__(self, lists: Sequence[Sequence[str]], rules: Rules, joined: bool, acronyms: bool) -> None:
-        words = sorted({word for each in lists for word in each})
-        places = {word: place for place, word in enumerate(words)}
+        every = list(chain.from_iterable(lists))
+        words = sorted(set(every))
+        places = dict(zip(words, range(len(words)), strict=True))
         self._lexicon = Lexicon.of(words, rules.nickname < 1)
         self._starts = _ends(list(map(len, lists)))
-        self._ids = np.array([places[word] for each in lists for word in each], dtype=np.int32)
+        self._ids = np.fromiter(map(places.__getitem__, every), np.int32, len(every))
         self._rules = rules
-        runs = ["".join(each) for each in lists]
-        codes = {run: place for place, run in enumerate(dict.fromkeys(runs))}
         # Numbers below zero are equal to no other's.
-        nobody = -1 - np.arange(len(lists))
-        self._runs = np.array([codes[run] for run in runs]) if joined else nobody
-        short = [codes.get(initials_of(each), -1) if len(each) > 1 else -1 for each in lists]
-        self._acronyms = np.array(short) if acronyms else nobody
+        self._runs = self._acronyms = -1 - np.arange(len(lists))
+        if not joined:
+            return
+        runs = list(map("".join, lists))
+        codes = {run: place for place, run in enumerate(dict.fromkeys(runs))}
+        self._runs = np.fromiter(map(codes.__getitem__, runs), np.int64, len(runs))
+        if acronyms:
+            short = [codes.get(initials_of(each), -1) if len(each) > 1 else -1 for each in lists]
+            self._acronyms = np.array(short, dtype=np.int64)
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]], rules: Rules) -> WordTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Tokens:
             texts, ids = list(values), np.arange(len(values), dtype=np.int32)
             starts = np.arange(len(values) + 1, dtype=np.int64)
         else:
-            texts, ids, starts = _listed([sorted(set(tokens_of(value))) for value in values])
+            texts, ids, starts = _listed([tuple(tokens_of(value)) for value in values])
         n_records = int(n_of_value.sum())
         if frequencies is not None:
             return cls(texts, ids, starts, frequencies.of(texts), max(frequencies.n_records, 1), whole)
@@ -93,10 +94,19 @@ class Tokens:
 
 
 def _listed(tokens: Sequence[Sequence[Any]]) -> tuple[list[Any], NDArray[np.int32], Integers]:
-    """Distinct tokens in ascending order, the ids of each list one after the other, and where each list starts."""
-    texts = sorted({token for each in tokens for token in each})
-    places = {token: place for place, token in enumerate(texts)}
+    """Distinct tokens in ascending order, the ids of each list one after the other, and where each list starts.
+
+    Within a list ids ascend, and each is there once.
+    """
+    every = list(chain.from_iterable(tokens))
+    texts = sorted(set(every))
+    places = dict(zip(texts, range(len(texts)), strict=True))
+    ids = np.fromiter(map(places.__getitem__, every), np.int64, len(every))
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    if counts.max(initial=0) > 1:
+        keys = np.unique(np.repeat(np.arange(len(tokens)), counts) * max(len(texts), 1) + ids)
+        ids = keys % max(len(texts), 1)
+        counts = np.bincount(keys // max(len(texts), 1), minlength=len(tokens))
     starts = np.zeros(len(tokens) + 1, dtype=np.int64)
-    np.cumsum([len(each) for each in tokens], out=starts[1:])
-    ids = np.fromiter((places[token] for each in tokens for token in each), np.int32, int(starts[-1]))
-    return texts, ids, starts
+    np.cumsum(counts, out=starts[1:])
+    return texts, ids.astype(np.int32), starts

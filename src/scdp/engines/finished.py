@@ -127,7 +127,7 @@ def _arrays_of(ensemble: Ensemble) -> list[NDArray[Any]]:
     """All that the draws of a shard hang on."""
     arrays: list[NDArray[Any]] = [ensemble.knots.at, ensemble.knots.sign, np.array([ensemble.log_odds])]
     for member in ensemble.members:
-        arrays += [member.heights, member.missing, np.array([member.bias, member.growth, member.third])]
+        arrays += [member.heights, member.missing, np.array(member[2:])]
     for trees in ensemble.trees:
         arrays += list(trees.arrays().values())
     if ensemble.table is not None:

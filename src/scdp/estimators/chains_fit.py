@@ -77,7 +77,7 @@ class ChainsFit:
 
     def learned(self) -> Learned:
         precision, shares = self.types()
-        has_types = self.model != "cdp"
+        has_types = self.model != "cdp" and not self.end.pseudo_counts.size
         return Learned(
             self.model,
             self.features,
@@ -95,6 +95,10 @@ class ChainsFit:
 
     def evidence(self, pair: Pair) -> tuple[Floats, Floats]:
         """Log Bayes factors by feature for being together, and the weight of each type for either row (2, types)."""
+        if self.end.pseudo_counts.size:
+            raise InputError(
+                "a model with a discrete likelihood is not explained by pairs; use likelihood='gaussian'"
+            )
         precision, shares = self.types()
         return pair_evidence(pair.squared, precision, shares, self.end.mean_variance)
 
@@ -231,6 +235,56 @@ def describe_degeneracy(posterior: Posterior, n_features: int) -> str | None:
     return None
 
 
+# Units that differ by less than a quarter are taken for equal.
+ALIKE = 1.25
+# Spreads of features beyond this, or below one over it, beside that of the prior on means.
+FAR_FROM_THE_PRIOR = 3.0
+
+
+def spreads_of(rows: Rows) -> Floats:
+    """By feature, the spread of all rows in the units of `fit`; of distances, the root of half their mean square."""
+    if isinstance(rows, Points):
+        scaled = (rows.values - rows.mean) / rows.scale
+        return np.asarray(Points.of(scaled, standardize=True).scale)
+    assert isinstance(rows, Compared | Precomputed)
+    columns = rows.distances.values.T
+    squares = [
+        np.nansum(column.astype(np.float64) ** 2) / max((~np.isnan(column)).sum(), 1) for column in columns
+    ]
+    return np.where(np.array(squares) > 0, np.sqrt(0.5 * np.array(squares)), 1.0)
+
+
+def describe_scale(rows: Rows, features: tuple[str, ...], mean_variance: float) -> str | None:
+    """Which feature is far from the scale that the prior on means takes for granted, in words; None where none is."""
+    ratio = spreads_of(rows) / np.sqrt(mean_variance)
+    worst = int(np.argmax(np.abs(np.log(ratio))))
+    if not abs(np.log(ratio[worst])) > np.log(FAR_FROM_THE_PRIOR):
+        return None
+    return (
+        f"{features[worst]!r} has a spread of {ratio[worst] * np.sqrt(mean_variance):.2g} where "
+        f"mean_variance={mean_variance:g} expects cluster means within {np.sqrt(mean_variance):.2g}: what these models "
+        "find hangs on that ratio (docs/results.md); use standardize=True, or try several values."
+    )
+
+
+def describe_units(rows: Rows, features: tuple[str, ...]) -> str | None:
+    """Which feature has other units in all rows together than those of `fit`, in words; None where none has."""
+    if isinstance(rows, Precomputed):  # distances between rows of fit and new ones are not known
+        return None
+    ratio, shift = spreads_of(rows), np.zeros(len(features))
+    if isinstance(rows, Points):
+        shift = np.abs(Points.of(rows.values, standardize=True).mean - rows.mean) / rows.scale
+    away = np.maximum(np.abs(np.log(ratio)) / np.log(ALIKE), shift / (ALIKE - 1))
+    worst = int(np.argmax(away))
+    if not away[worst] > 1:
+        return None
+    return (
+        f"{features[worst]!r} has {ratio[worst]:.2g} times the spread in all rows that it has in those of fit "
+        f"(and its mean is {shift[worst]:.2g} spreads away): predict measures in the units of fit, so its "
+        "probabilities are not those of one fit with all rows, -1 for those of unknown cluster."
+    )
+
+
 def continue_from(end: State, start: State) -> State:
     """A start for old and new rows together that goes on with the types an earlier chain had learned."""
     n_new = len(start.type) - len(end.type)
@@ -244,4 +298,5 @@ def continue_from(end: State, start: State) -> State:
         shape=end.shape,
         rate=end.rate,
         separation_rate=end.separation_rate,
+        pseudo_counts=end.pseudo_counts,
     )

@@ -73,7 +73,9 @@ def cluster_records(
         id_column=id_column,
         labels=named[back],
         probabilities=probabilities[back],
-        posterior=Posterior(posterior.stored, posterior.traces, names=ids, reliability=believed),
+        posterior=Posterior(
+            posterior.stored, posterior.traces, names=ids, reliability=believed, blocking=posterior.blocking
+        ),
         spec=spec,
         learned=learned,
         uncertain=uncertain_pairs(posterior, labels[back]),
@@ -83,6 +85,8 @@ def cluster_records(
 
 def _warn_of_strangers(said: list[Decision], ids: NDArray[Any]) -> None:
     """Tell of decisions about records that are not there."""
+    if not said:
+        return
     there = set(ids.tolist())
     lost = [identifier for one in said for identifier in one.ids if identifier not in there]
     if lost:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats
+from scdp.blocking.pool import BlockingReport
 from scdp.posterior import Posterior
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -96,15 +97,21 @@ class ClusterResult:
     def n_records(self) -> int:
         return len(self.ids)
 
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The number of each row's cluster, in the order in which they appear."""
+        names = self.labels.tolist()
+        places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        return np.fromiter(map(places.__getitem__, names), np.int64, len(names))
+
     @property
     def n_clusters(self) -> int:
-        return len(set(self.labels.tolist()))
+        return int(self.codes.max(initial=-1)) + 1
 
     @cached_property
     def expected(self) -> dict[str, dict[str, float]]:
         """Precision, recall, F and more of the answer if each draw were the truth: mean and 90 % interval."""
-        codes = np.unique(self.labels.astype(str), return_inverse=True)[1].astype(np.int64)
-        return self.posterior.expected_metrics(codes)
+        return self.posterior.expected_metrics(self.codes)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -124,6 +131,7 @@ class ClusterResult:
             "verdict": self.verdict.colour,
             "verdict_reasons": list(self.verdict.reasons),
             "expected": {name: self.expected[name] for name in ("precision", "recall", "f")},
+            **describe_blocking(self.posterior.blocking),
         }
 
     @property
@@ -134,7 +142,7 @@ class ClusterResult:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """How many records each cluster has, the largest first."""
-        return np.sort(np.unique(self.labels, return_counts=True)[1])[::-1].astype(np.int64)
+        return np.sort(np.bincount(self.codes))[::-1].astype(np.int64)
 
 
 Colour = Literal["green", "amber", "red"]
@@ -150,6 +158,8 @@ VERY_WIDE, WIDE = 0.3, 0.08
 HAIRBALL_SHARE, HAIRBALL_RECORDS = 0.25, 100
 # Labelled records are unlike others if they have so many times more partners; with so few partners nothing is said.
 UNLIKE, LEAST_PARTNERS, FEWEST_RECORDS = 3.0, 0.02, 50
+# The share of true pairs that blocking keeps, below which the answer is to be taken with care, or not to be relied on.
+FEW_KEPT, VERY_FEW_KEPT = 0.95, 0.8
 # A bin of fewer held-out pairs says little; one this far from what was predicted is off.
 FEWEST_PAIRS, LARGEST_GAP = 20, 0.15
 
@@ -172,6 +182,24 @@ WORDS = {
 }
 
 
+def describe_blocking(report: BlockingReport | None) -> dict[str, Any]:
+    """What `summary.json` holds of pairs that were not compared; nothing where all were."""
+    if report is None:
+        return {}
+    blocks = [
+        {
+            "rule": one.rule,
+            "blocks": one.n_blocks,
+            "records": one.n_records,
+            "largest": one.largest,
+            "largest_value": one.value,
+        }
+        for one in report.oversized
+    ]
+    recall = None if np.isnan(report.recall) else round(report.recall, 4)
+    return {"blocking": {"expected_recall": recall, "blocks_above_bound": blocks}}
+
+
 def judge(result: ClusterResult) -> Verdict:
     """The verdict on a clustering of records."""
     found = [
@@ -182,6 +210,7 @@ def judge(result: ClusterResult) -> Verdict:
         *_judge_sizes(result),
         *_judge_held_out(result.learned.calibration),
         *_judge_chains(result),
+        *_judge_blocking(result.posterior.blocking),
     ]
     if not found:
         low, high = result.posterior.n_clusters_interval(LEVEL)
@@ -242,7 +271,7 @@ def _judge_interval(result: ClusterResult) -> list[Reason]:
     if width > WIDE and high - low > 2:
         reasons.append(
             (
-                width > VERY_WIDE,
+                width > VERY_WIDE and not result.expected["f"]["mean"] >= FAIR,
                 f"The number of clusters is not well known: {low:,} to {high:,} (90 %). More labels make it narrower.",
             )
         )
@@ -265,15 +294,26 @@ def _judge_sizes(result: ClusterResult) -> list[Reason]:
     largest = int(result.sizes[0]) if len(result.sizes) else 0
     if largest < HAIRBALL_RECORDS or largest < HAIRBALL_SHARE * result.n_records:
         return []
-    members = np.flatnonzero(result.labels == _most_common(result))
+    members = np.flatnonzero(result.codes == int(np.argmax(np.bincount(result.codes))))
     if float(result.probabilities[members].mean()) > LEVEL:
         return []
     return [(True, f"One cluster holds {largest:,} of {result.n_records:,} records by doubtful links.")]
 
 
-def _most_common(result: ClusterResult) -> object:
-    names, counts = np.unique(result.labels.astype(str), return_counts=True)
-    return names[int(np.argmax(counts))]
+def _judge_blocking(report: BlockingReport | None) -> list[Reason]:
+    """Pairs that were never compared are lost, whatever the draws say."""
+    if report is None:
+        return []
+    reasons: list[Reason] = []
+    if report.recall < FEW_KEPT:
+        reasons.append(
+            (
+                report.recall < VERY_FEW_KEPT,
+                f"Of the true pairs about {1.0 - report.recall:.0%} were never compared: there are too many "
+                "records for what tells them apart. Columns that identify, such as a phone or a code, would help.",
+            )
+        )
+    return reasons
 
 
 def _judge_held_out(calibration: Calibration | None) -> list[Reason]:

@@ -20,7 +20,7 @@ from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import MOST_PAIRS, Comparer
 from scdp.linkage.law import Pairs
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold
-from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise
+from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, draw_members, maximise
 from scdp.linkage.training.prior import PRIOR_SPREAD, Prior
 from scdp.table.decisions import Constraints
 
@@ -94,7 +94,7 @@ def learn_from_answers(
     )
     mode = maximise([fold], prior, prior.mean, None, MODE_STEPS)
     members = draw_members(
-        [fold], prior, mode, 0.0, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
+        [fold], prior, mode, UNTUNED, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
     )
     return ensemble.with_members(members)
 

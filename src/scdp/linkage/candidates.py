@@ -16,6 +16,7 @@ from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking, connected_components
 from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.hashes import scattered
+from scdp.blocking.index import Oversized
 from scdp.compare import Comparison
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
@@ -29,7 +30,7 @@ SETTLED_BY = 20_000
 # Random pairs of records that show what strangers look like.
 N_STRANGERS = 200_000
 # More candidates than this go through the prefilter: to sample with all of them would take minutes.
-MOST_CANDIDATES = 1_000_000
+MOST_CANDIDATES = 300_000
 # Components of more records lose their least likely pairs, below one of these log-odds after another.
 MOST_CONNECTED = 10_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
@@ -52,10 +53,11 @@ class Settled(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Compared candidate pairs, and the ensemble set to their table."""
+    """Compared candidate pairs, the ensemble set to their table, and the rules with blocks above the bound."""
 
     pairs: Pairs
     ensemble: Ensemble
+    oversized: tuple[Oversized, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +135,7 @@ def compare_candidates(
             progress(len(found), len(parts))
     empty = link_pairs(settled.ensemble, comparer, run, np.zeros(0, np.int32), np.zeros(0, np.int32))
     kept = break_up(WeighedPairs.join([*found, empty]), n)
-    return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble)
+    return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble, search.oversized)
 
 
 def only_meeting(

@@ -21,7 +21,7 @@ from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
-from scdp.linkage.law import Names, Pairs, Weights, sample_partition, stream_of
+from scdp.linkage.law import NO_MERGE, Names, Pairs, Weights, sample_partitions, stream_of
 from scdp.linkage.trees import Trees
 
 MISSING = -1
@@ -141,6 +141,8 @@ NEGLIGIBLE = -9.0
 FLOOR_PAIRS = 20_000
 
 
+# How unsure the constant is for each factor e that a table is larger than those that taught, up to so many.
+DOUBT_BY_SIZE, MOST_LARGER = 0.6, 3.0
 # Records of a table have between so many times fewer and more partners than those that were labelled (log).
 FEWER_PARTNERS, MORE_PARTNERS = 4.0, 2.0
 
@@ -158,13 +160,18 @@ def believable_rates(partners: float | None, n_pairs: float, n_records: int) -> 
 
 
 class Parameters(NamedTuple):
-    """Of one member: heights (features, knots), weights of missing features, and the weights of joining."""
+    """Of one member: heights (features, knots), weights of missing features, and the weights of joining.
+
+    `doubt` is how many standard deviations its constant lies off the middle.
+    """
 
     heights: Floats
     missing: Floats
     bias: float
     growth: float
     third: float
+    merge: float = NO_MERGE
+    doubt: float = 0.0
 
     def scores(self, places: Places) -> Floats:
         """Scores of pairs."""
@@ -179,7 +186,9 @@ class Ensemble:
 
     `log_odds` is that of a random pair of the table for being a match, as far as it is known: of the labelled records,
     until the ensemble is set to a table. `partners` is how many others of its cluster a labelled record has, in the
-    mean; None without labels. `trees` are those of two halves of the clusters.
+    mean; None without labels. `trees` are those of two halves of the clusters. `spread` is the standard deviation of
+    the members' constants, `sure_spread` that in a table no larger than those that taught how the law fits, `n_taught`
+    the records of these, 0 where there were none.
     """
 
     knots: Knots
@@ -191,6 +200,9 @@ class Ensemble:
     n_rescans: int
     table: TableEvidence | None = None
     floors: Floats | None = None
+    spread: float = 0.0
+    sure_spread: float = 0.0
+    n_taught: int = 0
 
     def with_members(self, members: tuple[Parameters, ...]) -> Ensemble:
         return replace(self, members=members)
@@ -209,13 +221,25 @@ class Ensemble:
             return self
         rates = believable_rates(self.partners, n_pairs, n_records)
         table = self.evidence.in_table(strangers, pairs, n_pairs, rates)
-        there = replace(self, table=table, log_odds=table.log_odds_of_match)
+        there = replace(self.doubt_more(n_records), table=table, log_odds=table.log_odds_of_match)
         step = max(len(strangers) // FLOOR_PAIRS, 1)
         places = there.places(np.ascontiguousarray(strangers[::step]))
-        scores = np.array([member.scores(places) for member in self.members]).reshape(len(self.members), -1)
+        scores = np.array([member.scores(places) for member in there.members]).reshape(len(self.members), -1)
         rest = ~there.is_likely(scores)
         floors = scores[:, rest].mean(axis=1) if rest.any() else np.full(len(self.members), FLOOR)
         return replace(there, floors=floors)
+
+    def doubt_more(self, n_records: int) -> Ensemble:
+        """The ensemble for a table of so many records: less sure, the more they are than those that taught it."""
+        if not self.n_taught:
+            return self
+        larger = min(max(np.log(n_records / self.n_taught), 0.0), MOST_LARGER)
+        spread = float(np.hypot(self.sure_spread, DOUBT_BY_SIZE * larger))
+        members = tuple(
+            member._replace(bias=member.bias + member.doubt * (spread - self.spread))
+            for member in self.members
+        )
+        return replace(self, members=members, spread=spread)
 
     def is_likely(self, scores: Floats) -> Booleans:
         """Which pairs, by their scores (members, pairs), are not negligible in every member."""
@@ -244,7 +268,7 @@ class Ensemble:
         """Of joining a cluster in the table that the ensemble is set to."""
         chosen = self.members[member]
         floor = FLOOR if self.floors is None else float(self.floors[member])
-        return Weights(chosen.bias + self.log_odds, chosen.growth, chosen.third, floor)
+        return Weights(chosen.bias + self.log_odds, chosen.growth, chosen.third, floor, chosen.merge)
 
     def mean_score(self, features: Features) -> Floats:
         """Scores of pairs, averaged over members."""
@@ -295,16 +319,11 @@ class Ensemble:
             nonlocal done
             weights = self.weights(number)
             score = np.append(self.members[number].scores(places), np.full(n_ties, weights.floor))
-            for i in range(number, n_draws, len(self.members)):
-                stream = stream_of(seed, i)
-                draws[i] = sample_partition(neighbours, score, weights, known, self.n_rescans, stream, named)
-                done += 1
-                if progress is not None:
-                    progress(done, n_draws)
+            own = np.arange(number, n_draws, len(self.members))
+            streams = np.array([stream_of(seed, i) for i in own.tolist()])
+            drawn = np.empty((len(own), pairs.n_items), dtype=np.int32)
+            sample_partitions(neighbours, score, weights, known, self.n_rescans, streams, named, drawn)
             if conditions is not None:
-                own = np.arange(number, n_draws, len(self.members))
-                streams = np.array([stream_of(seed, i) for i in own.tolist()])
-                drawn = draws[own]
                 condition_draws(
                     neighbours,
                     score,
@@ -316,7 +335,10 @@ class Ensemble:
                     conditions.limits,
                     drawn,
                 )
-                draws[own] = drawn
+            draws[own] = drawn
+            done += len(own)
+            if progress is not None:
+                progress(done, n_draws)
 
         for _ in map_in_threads(sample_with, range(min(len(self.members), n_draws)), n_jobs):
             pass

@@ -9,7 +9,7 @@ bootstrap), and is fitted from the mode in a few steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from scdp.linkage.training.folds import (
     take_whole_clusters,
 )
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut, calibrate
-from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise
+from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise, spread_evenly, spread_of_bias
 from scdp.linkage.training.prior import PRIOR_SPREAD, Prior, PriorSpread
 from scdp.linkage.trees import Trees, fit_trees
 
@@ -43,7 +43,8 @@ MOST_RECORDS = 900
 FEWEST_FOR_TREES = 40
 MOST_TREE_FEATURES = 60
 # Without labels: how unsure the slope of the evidence and the constant of the law are.
-NO_LABEL_SLOPE, NO_LABEL_BIAS = 0.1, 1.0
+NO_LABEL_SLOPE, NO_LABEL_BIAS = 0.1, 1.5
+NO_LABEL_MERGE = -4.0
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,11 @@ def fit_ensemble(
         held_out = calibrate(folds, layout, ensemble, prior, seed, rng)
     report.step()
     likely = [fold.without_unlikely(prior.unpack(mode)) for fold in prepared]
-    members = draw_members(likely, prior, mode, held_out.shift, choices.n_members, seed, n_jobs, report.step)
-    return ensemble.with_members(members), held_out
+    members = draw_members(
+        likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step
+    )
+    spread, n_taught = spread_of_bias(likely, prior.based), min(len(part) for part in parts)
+    return replace(ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught), held_out
 
 
 def draw_from_prior(
@@ -138,13 +142,12 @@ def draw_from_prior(
     weight = np.where(together, 2.0 / np.maximum(sizes[np.maximum(left, 0)], 1), 0.0)
     evidence = Evidence.learn(layout, pairs.features, weight)
     members = []
-    for number in range(choices.n_members):
+    slopes, biases = (spread_evenly(choices.n_members, [seed, place]) for place in (0, 1))
+    for slope, bias in zip(slopes, biases, strict=True):
         # The score is the evidence, more or less: nothing speaks for other functions.
-        off = np.random.default_rng([seed, 7, number]).standard_normal(2)
         flat = prior.mean.copy()
-        flat[: prior.n_pieces] *= max(1.0 + NO_LABEL_SLOPE * off[0], 0.0)
-        parameters = prior.unpack(flat)
-        members.append(parameters._replace(bias=NO_LABEL_BIAS * float(off[1])))
+        flat[: prior.n_pieces] *= max(1.0 + NO_LABEL_SLOPE * slope, 0.0)
+        members.append(prior.unpack(flat)._replace(bias=NO_LABEL_BIAS * float(bias), merge=NO_LABEL_MERGE))
     table = evidence.in_table(pairs.features, pairs.features, max(len(pairs), 1))
     odds = table.log_odds_of_match
     # How many partners records have is not known, and the table alone tells.

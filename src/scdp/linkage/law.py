@@ -5,7 +5,9 @@ are never in one cluster.
 
 Records come in a random order. A record opens a cluster with weight 1 and joins a cluster k with weight
 exp(bias + growth log n_k + third [n_k > 1] + mean score with its members). After this forward pass every record is
-taken out and placed again, given all others, a fixed number of times. A draw is exact: the law of this process is the
+taken out and placed again, given all others, a fixed number of times. Records alone cannot join two halves of a large
+cluster, so then whole clusters are taken: each of two or more stays or joins another of two or more as a record would,
+with the weight times exp(merge), and every record is placed once more. A draw is exact: the law of this process is the
 model.
 
 All that is random about a record follows from its name and the number of the draw, so that records which no pair
@@ -88,18 +90,22 @@ Names = NDArray[np.uint64]
 _STEPS_OF_TWO_TO_THE_53 = 2.0**-53
 # Up to so many are sorted one by one.
 FEW = 24
+# The weight of joining whole clusters where that is not done, and the free records of a component that it takes.
+NO_MERGE = -1e3
+FEWEST_TO_MERGE = 4
 
 
 class Weights(NamedTuple):
     """Of joining a cluster: a constant, by the log of its size, where it has two members or more.
 
-    `floor` is the score of a pair that is not among the candidates.
+    `floor` is the score of a pair that is not among the candidates, `merge` is added where a whole cluster joins.
     """
 
     bias: float
     growth: float
     third: float
     floor: float
+    merge: float = NO_MERGE
 
 
 @kernel
@@ -192,6 +198,44 @@ def log_likelihood_grad(
 
 
 @kernel
+def choose(
+    n_touched: int,
+    touched: Integers,
+    total: Floats,
+    met: Integers,
+    size: Integers,
+    n_joining: int,
+    constant: float,
+    weights: Weights,
+    uniform: float,
+) -> int:
+    """One of the clusters that so many records meet, or -1 for none; `met` and `total` are zero afterwards."""
+    highest = 0.0
+    for a in range(n_touched):
+        k = touched[a]
+        mean = weights.floor + total[k] / (size[k] * n_joining)
+        total[k] = constant + weights.growth * np.log(float(size[k])) + mean
+        if size[k] > 1:
+            total[k] += weights.third
+        highest = max(highest, total[k])
+    everything = np.exp(-highest)
+    for a in range(n_touched):
+        total[touched[a]] = np.exp(total[touched[a]] - highest)
+        everything += total[touched[a]]
+    left = uniform * everything
+    choice = OPEN
+    for a in range(n_touched):
+        k = touched[a]
+        if choice == OPEN:
+            left -= total[k]
+            if left < 0.0:
+                choice = k
+        met[k] = 0
+        total[k] = 0.0
+    return choice
+
+
+@kernel
 def sample_cluster(
     i: int,
     neighbours: Neighbours,
@@ -217,28 +261,7 @@ def sample_cluster(
         total[k] += score[neighbours.pair[e]] - weights.floor
     if n_touched == 0:
         return OPEN
-    highest = 0.0
-    for a in range(n_touched):
-        k = touched[a]
-        total[k] = weights.bias + weights.growth * np.log(float(size[k])) + weights.floor + total[k] / size[k]
-        if size[k] > 1:
-            total[k] += weights.third
-        highest = max(highest, total[k])
-    everything = np.exp(-highest)
-    for a in range(n_touched):
-        total[touched[a]] = np.exp(total[touched[a]] - highest)
-        everything += total[touched[a]]
-    left = uniform * everything
-    choice = OPEN
-    for a in range(n_touched):
-        k = touched[a]
-        if choice == OPEN:
-            left -= total[k]
-            if left < 0.0:
-                choice = k
-        met[k] = 0
-        total[k] = 0.0
-    return choice
+    return choose(n_touched, touched, total, met, size, 1, weights.bias, weights, uniform)
 
 
 @kernel
@@ -316,7 +339,7 @@ def uniform(name: np.uint64, stream: np.uint64, round_number: int) -> float:
 class Room(NamedTuple):
     """Room to work in: by cluster its size, pairs met, total score and a list; by record a list and random keys.
 
-    Only `size` means anything between two records: `met` and `total` are zero.
+    Only `size` means anything between two records: `met` and `total` are zero. `begins` is by cluster, too.
     """
 
     size: Integers
@@ -325,6 +348,7 @@ class Room(NamedTuple):
     touched: Integers
     free: Integers
     keys: Names
+    begins: Integers
 
 
 @kernel
@@ -338,7 +362,112 @@ def make_room(n: int, n_known: int) -> Room:
         np.empty(n_clusters, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.uint64),
+        np.empty(n_clusters, np.int64),
     )
+
+
+@kernel
+def place_each(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    stream: np.uint64,
+    round_number: int,
+    names: Names,
+    items: Integers,
+    first: int,
+    last: int,
+    cluster: Integers,
+    room: Room,
+    n_free: int,
+) -> int:
+    """Take out each free record of a component that is placed, and place it; how many numbers of clusters are free."""
+    size, met, total, touched, free, keys, _ = room
+    shuffle(items, first, last, names, stream, round_number, keys)
+    for place in range(first, last):
+        i = items[place]
+        if cluster[i] >= 0:
+            k = cluster[i]
+            size[k] -= 1
+            cluster[i] = OPEN
+            if size[k] == 0:
+                free[n_free] = k
+                n_free += 1
+        chance = uniform(names[i], stream, round_number)
+        k = sample_cluster(i, neighbours, score, weights, cluster, size, met, total, touched, chance)
+        if k < 0:
+            n_free -= 1
+            k = free[n_free]
+        cluster[i] = k
+        size[k] += 1
+    return n_free
+
+
+@kernel
+def merge_clusters(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    stream: np.uint64,
+    round_number: int,
+    names: Names,
+    items: Integers,
+    first: int,
+    last: int,
+    n_known: int,
+    cluster: Integers,
+    room: Room,
+    n_free: int,
+) -> int:
+    """Each new cluster of two records or more stays or joins another of two or more, as a whole; the free numbers.
+
+    Clusters come in the order of their first records, and one that has come, or was joined, does not come again.
+    """
+    size, met, total, touched, free, keys, begins = room
+    shuffle(items, first, last, names, stream, round_number, keys)
+    # Records of one cluster are a list that begins at the first of them.
+    next_of = np.empty(last - first, np.int64)
+    for place in range(first, last):
+        begins[cluster[items[place]]] = OPEN
+    for place in range(last - 1, first - 1, -1):
+        k = cluster[items[place]]
+        next_of[place - first] = begins[k]
+        begins[k] = place
+    for place in range(first, last):
+        own = cluster[items[place]]
+        if begins[own] != place or own < n_known or size[own] < 2:
+            continue
+        n_touched = 0
+        at = place
+        while at >= 0:
+            i = items[at]
+            for e in range(neighbours.start[i], neighbours.start[i + 1]):
+                k = cluster[neighbours.other[e]]
+                if k == own or size[k] < 2:
+                    continue
+                if met[k] == 0:
+                    touched[n_touched] = k
+                    n_touched += 1
+                met[k] += 1
+                total[k] += score[neighbours.pair[e]] - weights.floor
+            at = next_of[at - first]
+        if n_touched == 0:
+            continue
+        chance = uniform(names[items[place]], stream, round_number)
+        constant = weights.bias + weights.merge
+        k = choose(n_touched, touched, total, met, size, size[own], constant, weights, chance)
+        if k < 0:
+            continue
+        at = place
+        while at >= 0:
+            cluster[items[at]] = k
+            at = next_of[at - first]
+        size[k] += size[own]
+        size[own] = 0
+        begins[k] = OPEN
+        free[n_free] = own
+        n_free += 1
+    return n_free
 
 
 @kernel
@@ -360,29 +489,34 @@ def place_component(
 
     New clusters have the numbers of these records, after those of given clusters.
     """
-    size, met, total, touched, free, keys = room
     n_free = 0
     for place in range(first, last):
-        free[n_free] = n_known + items[place]
+        room.free[n_free] = n_known + items[place]
         n_free += 1
     for scan in range(1 + n_rescans):
-        shuffle(items, first, last, names, stream, scan, keys)
-        for place in range(first, last):
-            i = items[place]
-            if cluster[i] >= 0:
-                k = cluster[i]
-                size[k] -= 1
-                cluster[i] = OPEN
-                if size[k] == 0:
-                    free[n_free] = k
-                    n_free += 1
-            chance = uniform(names[i], stream, scan)
-            k = sample_cluster(i, neighbours, score, weights, cluster, size, met, total, touched, chance)
-            if k < 0:
-                n_free -= 1
-                k = free[n_free]
-            cluster[i] = k
-            size[k] += 1
+        n_free = place_each(
+            neighbours, score, weights, stream, scan, names, items, first, last, cluster, room, n_free
+        )
+    if weights.merge > NO_MERGE and last - first >= FEWEST_TO_MERGE:
+        scan = 1 + n_rescans
+        n_free = merge_clusters(
+            neighbours,
+            score,
+            weights,
+            stream,
+            scan,
+            names,
+            items,
+            first,
+            last,
+            n_known,
+            cluster,
+            room,
+            n_free,
+        )
+        place_each(
+            neighbours, score, weights, stream, scan + 1, names, items, first, last, cluster, room, n_free
+        )
 
 
 @kernel
@@ -411,6 +545,89 @@ def sample_partition(
             neighbours, score, weights, n_rescans, stream, names, items, first, last, n_known, cluster, room
         )
     return cluster
+
+
+@kernel
+def are_a_pair(neighbours: Neighbours, one: int, other: int) -> bool:
+    """Whether two records meet each other and nobody else."""
+    first, second = neighbours.start[one], neighbours.start[other]
+    alone = neighbours.start[one + 1] - first == 1 and neighbours.start[other + 1] - second == 1
+    return alone and neighbours.other[first] == other
+
+
+@kernel
+def sample_pair(
+    one: int,
+    other: int,
+    log_weight: float,
+    n_rescans: int,
+    streams: Names,
+    names: Names,
+    n_known: int,
+    draws: NDArray[np.int32],
+) -> None:
+    """Draws of two records that meet nobody else: they are together if the one that is placed last joins the other.
+
+    What came before does not matter, since the other is then alone in its cluster.
+    """
+    # As odds of joining against opening, of which the larger is one.
+    join, new = np.exp(min(log_weight, 0.0)), np.exp(-max(log_weight, 0.0))
+    for draw in range(len(streams)):
+        key = mixed(mixed(streams[draw], names[one]), np.uint64(2 * n_rescans))
+        other_key = mixed(mixed(streams[draw], names[other]), np.uint64(2 * n_rescans))
+        last = other if key < other_key else one
+        chance = uniform(names[last], streams[draw], n_rescans)
+        draws[draw, one] = n_known + one
+        draws[draw, other] = n_known + (one if chance * (join + new) < join else other)
+
+
+@kernel
+def sample_partitions(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    known: Integers,
+    n_rescans: int,
+    streams: Names,
+    names: Names,
+    draws: NDArray[np.int32],
+) -> None:
+    """As `sample_partition` for each of the streams, into `draws` (streams, records), component by component."""
+    cluster = known.copy()
+    n_known = known.max() + 1
+    room = make_room(known.shape[0], n_known)
+    for i in range(known.shape[0]):
+        if known[i] >= 0:
+            room.size[known[i]] += 1
+            draws[:, i] = known[i]
+    items, bounds = connect(neighbours, known)
+    for component in range(bounds.shape[0] - 1):
+        first, last = bounds[component], bounds[component + 1]
+        if last - first == 2 and are_a_pair(neighbours, items[first], items[first + 1]):
+            one, other = items[first], items[first + 1]
+            log_weight = weights.bias + score[neighbours.pair[neighbours.start[one]]]
+            sample_pair(one, other, log_weight, n_rescans, streams, names, n_known, draws)
+            continue
+        for draw in range(len(streams)):
+            place_component(
+                neighbours,
+                score,
+                weights,
+                n_rescans,
+                streams[draw],
+                names,
+                items,
+                first,
+                last,
+                n_known,
+                cluster,
+                room,
+            )
+            for place in range(first, last):
+                i = items[place]
+                draws[draw, i] = cluster[i]
+                room.size[cluster[i]] -= 1
+                cluster[i] = OPEN
 
 
 def stream_of(seed: int, draw: int) -> np.uint64:

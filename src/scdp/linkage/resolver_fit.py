@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scdp._parallel import Progress
 from scdp._typing import Arrays, Features, Floats, Groups, Integers
 from scdp.blocking.ladder import Ladder, learn_ladder
+from scdp.blocking.pool import BlockingReport
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.fitted import Words, array_part, part
@@ -61,7 +62,7 @@ class Training(NamedTuple):
     @classmethod
     def of(cls, cluster: Integers, held_out: HeldOut) -> Self:
         sizes = np.bincount(cluster)
-        return cls(len(cluster), len(sizes), int((sizes > 1).sum()), held_out.shift)
+        return cls(len(cluster), len(sizes), int((sizes > 1).sum()), held_out.tunings.best.shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,13 +212,15 @@ class ResolverFit:
         total = n_chains * n_draws
         if len(items):
             own = None if conditions is None else conditions.take(items)
-            drawn = self._sample(rows, groups, items, numbers[items], total, seed, engine, progress, own)
+            drawn, report = self._sample(
+                rows, groups, items, numbers[items], total, seed, engine, progress, own
+            )
         else:
-            drawn = np.zeros((total, 0), dtype=np.int32)
+            drawn, report = np.zeros((total, 0), dtype=np.int32), None
         whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
         draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
         believed = Reliability.of(self.calibration, self.training.n_repeated)
-        return Posterior(draws, fixed=numbers, shared=shared, reliability=believed)
+        return Posterior(draws, fixed=numbers, shared=shared, reliability=believed, blocking=report)
 
     def _sample(
         self,
@@ -230,7 +233,7 @@ class ResolverFit:
         engine: Engine,
         progress: Progress | None,
         conditions: Conditions | None,
-    ) -> Draws:
+    ) -> tuple[Draws, BlockingReport | None]:
         own = None if groups is None else groups[items]
         if isinstance(rows, Compared):
             return self._sample_records(rows, own, items, known, n_draws, seed, engine, progress, conditions)
@@ -241,7 +244,7 @@ class ResolverFit:
             assert isinstance(rows, Points)
             assert self.view is not None
             pairs = self.view.pairs(rows.values[items], None if own is None else codes(own))
-        return engine.sample(self.ensemble, pairs, known, n_draws, seed, progress, conditions)
+        return engine.sample(self.ensemble, pairs, known, n_draws, seed, progress, conditions), None
 
     def _sample_records(
         self,
@@ -254,7 +257,7 @@ class ResolverFit:
         engine: Engine,
         progress: Progress | None,
         conditions: Conditions | None,
-    ) -> Draws:
+    ) -> tuple[Draws, BlockingReport | None]:
         records = rows.records if len(items) == len(rows) else rows.records.take(items)
         # Of records of which something is known, each is compared.
         taken = known if conditions is None else np.where(conditions.concerned(), 0, known)
@@ -263,20 +266,21 @@ class ResolverFit:
             some = copies.kept
             few = None if groups is None else groups[some]
             own = None if conditions is None else conditions.take(some)
-            drawn = self._sample_records(
+            drawn, report = self._sample_records(
                 rows, few, items[some], known[some], n_draws, seed, engine, progress, own
             )
-            return copies.spread(drawn)
+            return copies.spread(drawn), report
         n = len(records)
         if n_pairs(n, groups) > MOST_PAIRS and groups is None:
-            blocking = self.ladder.choose(records, rows.spec).blocking
-            blocked = Blocked(records, rows.spec.fields, blocking, self.ensemble)
-            return engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
+            chosen = self.ladder.choose(records, rows.spec)
+            blocked = Blocked(records, rows.spec.fields, chosen.blocking, self.ensemble)
+            found = engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
+            return found.draws, BlockingReport(chosen.recall, found.oversized)
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
         if conditions is not None and conditions.uncompared is not None:
             pairs = pairs.select(conditions.may_meet(pairs.left, pairs.right))
         ensemble = self.ensemble.set_to(pairs.features, pairs.features, len(pairs), n)
-        return engine.sample(ensemble, pairs, known, n_draws, seed, progress, conditions)
+        return engine.sample(ensemble, pairs, known, n_draws, seed, progress, conditions), None
 
     def compare_two(self, rows: Compared, i: int, j: int) -> Pair:
         """Two records side by side, with what each comparison says in log-odds in their table."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Features, Groups, Integers
 from scdp.blocking import connected_components
+from scdp.blocking.index import Oversized
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
@@ -29,6 +30,13 @@ Progress = Callable[[int, int], None]
 # Components are handed out until they have so many items and pairs together.
 ENTRIES_AT_ONCE = 20_000
 PROGRESS_STEPS = 1000
+
+
+class BlockedDraws(NamedTuple):
+    """Draws of records that were compared as a blocking says, and its rules with blocks above the bound."""
+
+    draws: Draws
+    oversized: tuple[Oversized, ...] = ()
 
 
 class Engine(Protocol):
@@ -58,7 +66,7 @@ class Engine(Protocol):
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws:
+    ) -> BlockedDraws:
         """Draws of records whose pairs are still to be made."""
         ...
 
@@ -187,11 +195,11 @@ class OnThisMachine(ABC):
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws:
+    ) -> BlockedDraws:
         found = compare_candidates(blocked, progress=take_half(progress, 0), conditions=conditions)
-        return self.sample(
-            found.ensemble, found.pairs, known, n_draws, seed, take_half(progress, 1), conditions
-        )
+        half = take_half(progress, 1)
+        draws = self.sample(found.ensemble, found.pairs, known, n_draws, seed, half, conditions)
+        return BlockedDraws(draws, found.oversized)
 
 
 class InThreads(OnThisMachine):

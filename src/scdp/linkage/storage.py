@@ -44,13 +44,16 @@ def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
         "n_trees": len(ensemble.trees),
         "log_odds": ensemble.log_odds,
         "partners": ensemble.partners,
+        "spread": ensemble.spread,
+        "sure_spread": ensemble.sure_spread,
+        "n_taught": ensemble.n_taught,
     }
     arrays: Arrays = {
         "knots": ensemble.knots.at,
         "sign": ensemble.knots.sign,
         "heights": np.stack([member.heights for member in members]),
         "missing": np.stack([member.missing for member in members]),
-        "weights": np.array([[member.bias, member.growth, member.third] for member in members]),
+        "weights": np.array([[*member[2:]] for member in members]),
     }
     if ensemble.evidence is not None and ensemble.table is not None:
         arrays |= {
@@ -74,7 +77,7 @@ def ensemble_from_parts(
     knots = _knots(arrays, width)
     heights = array_part(arrays, "heights", (n_members, *knots.at.shape))
     missing = array_part(arrays, "missing", (n_members, width))
-    weights = array_part(arrays, "weights", (n_members, 3))
+    weights = array_part(arrays, "weights", (n_members, 5))
     members = tuple(Parameters(heights[m], missing[m], *map(float, weights[m])) for m in range(n_members))
     evidence = table = None
     if columns is not None:
@@ -97,6 +100,9 @@ def ensemble_from_parts(
         None if part(words, "partners") is None else real(words, "partners"),
         number(words, "n_rescans", 0, MOST_RESCANS),
         table,
+        spread=real(words, "spread"),
+        sure_spread=real(words, "sure_spread"),
+        n_taught=number(words, "n_taught"),
     )
 
 

@@ -28,6 +28,7 @@ from scdp.posterior.summaries import (
 )
 
 if TYPE_CHECKING:
+    from scdp.blocking.pool import BlockingReport
     from scdp.posterior.diagnostics import Diagnostic
     from scdp.posterior.tables import IntervalTable
 
@@ -55,6 +56,8 @@ class Posterior:
     reliability : optional
         What held-out labelled clusters have shown of such draws (`scdp.estimators.reliability.Reliability`);
         `expected_metrics` goes by it.
+    blocking : BlockingReport, optional
+        What was not compared, where not all pairs were.
 
     Example
     -------
@@ -76,8 +79,10 @@ class Posterior:
         shared: bool = True,
         names: Sequence[Any] | NDArray[Any] | None = None,
         reliability: Adjusts | None = None,
+        blocking: BlockingReport | None = None,
     ) -> None:
         self.reliability = reliability
+        self.blocking = blocking
         if isinstance(draws, StoredDraws):
             self.stored = draws
         else:
@@ -419,7 +424,7 @@ class Posterior:
         if "n_clusters" in traces:
             traces["n_clusters"] = stored.n_clusters
         names = None if self.names is None else self.names[chosen]
-        return type(self)(stored, traces, names=names, reliability=self.reliability)
+        return type(self)(stored, traces, names=names, reliability=self.reliability, blocking=self.blocking)
 
     def diagnostics(self) -> list[Diagnostic]:
         """Whether the chains agree on scalars that no numbering of clusters changes.

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from scdp.errors import InputError
 from scdp.io.untrusted import largest_unpacked
+from scdp.table.database import encode_column, quoted
 from scdp.table.encoded import EncodedColumn
 from scdp.table.records import (
     MIDNIGHT,
@@ -23,9 +22,6 @@ from scdp.table.records import (
     drop_ending,
     records_of_encoded,
 )
-
-# Where so many cells differ, to look each up by itself costs more than to take it as it is.
-MOSTLY_DISTINCT = 0.9
 
 
 def read_parquet(place: Path) -> Records:
@@ -87,33 +83,6 @@ def _parquet_column(
     elif kind.startswith("TIMESTAMP"):
         texts = drop_ending(texts, MIDNIGHT)
     return found.with_texts(texts) if isinstance(found, EncodedColumn) else column_of(texts)
-
-
-def quoted(name: str) -> str:
-    """A column's name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def encode_column(connection: Any, query: str, parameters: Sequence[Any] = ()) -> Column | EncodedColumn:
-    """The texts of a query for one column, `cell`, encoded by the database; as they are where nearly all differ."""
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE cells AS {query}", list(parameters))
-    n_cells, n_texts = connection.execute(
-        "SELECT count(*), approx_count_distinct(cell) FROM cells"
-    ).fetchone()
-    if n_texts > MOSTLY_DISTINCT * n_cells:
-        found = connection.execute("SELECT cell FROM cells ORDER BY rowid").fetchnumpy()["cell"]
-        column: Column = np.array(np.ma.getdata(found), dtype=object)
-        column[np.ma.getmaskarray(found)] = None
-        return column
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE texts AS SELECT cell, row_number() OVER (ORDER BY min(rowid)) - 1 AS code "
-        "FROM cells WHERE cell IS NOT NULL GROUP BY cell"
-    )
-    texts = connection.execute("SELECT cell FROM texts ORDER BY code").fetchnumpy()["cell"].tolist()
-    codes = connection.execute(
-        "SELECT coalesce(texts.code, -1)::INTEGER AS code FROM cells LEFT JOIN texts USING (cell) ORDER BY cells.rowid"
-    ).fetchnumpy()["code"]
-    return EncodedColumn(np.ascontiguousarray(codes, dtype=np.int32), texts)
 
 
 def _check_parquet_size(connection: Any, table: str, place: Path, n_columns: int) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from scdp.errors import InputError
 from scdp.io.memory import Need, require
 from scdp.io.untrusted import largest_unpacked, open_ordinary, read_at_most, read_bytes
+from scdp.table.database import read_plain_text
 from scdp.table.parquet import read_parquet
 from scdp.table.records import Records
 from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json
@@ -92,7 +93,15 @@ def _read_text(place: Path, kind: str, packing: str | None, reading: Reading) ->
     if kind in JSON:
         return read_json(text, str(place))
     delimiter = reading.delimiter or find_delimiter(text, DELIMITED[kind], str(place))
-    return read_delimited(text, delimiter, str(place))
+    # What the database reads is the file itself.
+    in_file = packing is None and reading.encoding is None and _is_utf_8(content, text)
+    found = read_plain_text(text, place, delimiter) if in_file else None
+    return read_delimited(text, delimiter, str(place)) if found is None else found
+
+
+def _is_utf_8(content: bytes, text: str) -> bool:
+    """Whether a text is what the bytes say in UTF-8, with no mark before it."""
+    return (content.isascii() and len(content) == len(text)) or text.encode("utf-8") == content
 
 
 def _unpacked(place: Path, packed: bytes, packing: str) -> bytes:

@@ -83,6 +83,12 @@ class Records:
         )
         return taken
 
+    def with_numbers(self, row_numbers: NDArray[np.int64]) -> Records:
+        """The same records, which stand elsewhere in their source."""
+        numbered = Records(self.columns, self.source, row_numbers)
+        numbered._encoded.update(self._encoded)
+        return numbered
+
     def select(self, names: Iterable[str]) -> Records:
         """Some of the columns."""
         columns = {name: self[name] for name in names}
@@ -106,16 +112,14 @@ class Records:
             yield dict(zip(self.columns, cells, strict=True))
 
 
-def records_of_encoded(
-    columns: Mapping[str, Column | EncodedColumn], source: str, row_numbers: NDArray[np.int64] | None = None
-) -> Records:
+def records_of_encoded(columns: Mapping[str, Column | EncodedColumn], source: str) -> Records:
     """Records of which some columns are encoded already."""
     encoded = {name: column for name, column in columns.items() if isinstance(column, EncodedColumn)}
     cells = {
         name: column.cells if isinstance(column, EncodedColumn) else column
         for name, column in columns.items()
     }
-    records = Records(cells, source, row_numbers)
+    records = Records(cells, source)
     records._encoded.update(encoded)
     return records
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import choose, highest_used, log_table, lowest_empty
+from scdp.chains.arithmetic import choose, highest_used, log_new_cluster, log_table, lowest_empty
 from scdp.chains.distances.centroid_moves import (
     add_log_couplings_by_distance,
     item_joins,
@@ -170,8 +170,7 @@ def resample_clusters_by_distance(
     n_slots = scatters.size.shape[0]
     new_row, own_row = n_slots, n_slots + 1
     forms = make_forms(n_slots + 2, width)
-    log_alpha = np.log(state.cluster_concentration)
-    logs = log_table(cluster.shape[0])
+    logs = log_table(cluster.shape[0], state.discount)
     high = highest_used(scatters.size, items.slot_start, items.slot_end)
     candidate = np.empty(widest_range(items), np.int64)
     table_row, sums_row = np.empty_like(candidate), np.empty_like(candidate)
@@ -226,7 +225,8 @@ def resample_clusters_by_distance(
         )
         for j in range(m):
             sums_row[j] = candidate[j] - start
-        candidate[m], table_row[m], sums_row[m], log_weight[m] = NEW, new_row, zero_row, log_alpha
+        candidate[m], table_row[m], sums_row[m] = NEW, new_row, zero_row
+        log_weight[m] = log_new_cluster(state, m)
         for f in range(n_features):
             to_origin[f] = prior_weight * items.origin[i, f]
             seen[f] = items.observed[i, f]

@@ -41,7 +41,9 @@ def log_joint_of_distances(items: DistanceItems, state: State, concentration_pri
     whole = np.array([0]), np.array([type_counts.shape[0]])
     return (
         log_data_of_distances(items, state)
-        + log_partition_prior(counts, items.slot_start, items.slot_end, state.cluster_concentration)
+        + log_partition_prior(
+            counts, items.slot_start, items.slot_end, state.cluster_concentration, state.discount
+        )
         + log_partition_prior(type_counts, whole[0], whole[1], state.type_concentration)
         + log_precision_prior(state, type_counts)
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
+from scdp.chains.counts import CountItems, CountLayout
 from scdp.chains.vectors.items import Items, Slots, VectorLayout, assign_slots
 from scdp.compare.distances import Distances, squared_to_origin
 from scdp.compare.distances.layout import NOT_STORED
@@ -66,8 +67,8 @@ class DistanceLayout(NamedTuple):
     label_of_slot: dict[int, int]
 
 
-AnyItems = Items | DistanceItems
-Layout = VectorLayout | DistanceLayout
+AnyItems = Items | DistanceItems | CountItems
+Layout = VectorLayout | DistanceLayout | CountLayout
 
 
 def working_bytes(sizes: Integers, n_features: int, bytes_each: int = 4) -> int:

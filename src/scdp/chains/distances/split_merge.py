@@ -11,7 +11,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import lowest_empty, slot_counts
+from scdp.chains.arithmetic import lowest_empty, n_used, slot_counts
 from scdp.chains.distances.centroid_moves import list_sides, log_parting, make_parting, measure, take_over
 from scdp.chains.distances.centroids import Centroids, coupling_of, presence_by_position
 from scdp.chains.distances.items import DistanceItems
@@ -25,7 +25,7 @@ from scdp.chains.distances.rows import (
     weights_by_position,
 )
 from scdp.chains.state import State
-from scdp.chains.vectors.split_merge import KEPT, OPENED, draw_pair, movable_members
+from scdp.chains.vectors.split_merge import KEPT, OPENED, draw_pair, log_opening, movable_members
 
 BOTH = 2
 
@@ -39,6 +39,7 @@ def log_join(
     i: int,
     row: Floats,
     prior_weight: float,
+    discount: float,
 ) -> tuple[float, int]:
     """Log of count times predictive of item i at a side, up to a constant of both sides; negative gaps met."""
     total = 0.0
@@ -58,17 +59,17 @@ def log_join(
             if not 1e-100 < product < 1e100:
                 total += np.log(product)
                 product = 1.0
-    return np.log(scatters.size[side]) + 0.5 * (total + np.log(product)), negative
+    return np.log(scatters.size[side] - discount) + 0.5 * (total + np.log(product)), negative
 
 
 @kernel
-def log_evidence(scatters: Scatters, side: int, prior_weight: float) -> float:
-    """Log of Gamma(count) times the cluster's marginal likelihood, without the factors no partition changes."""
+def log_evidence(scatters: Scatters, side: int, prior_weight: float, discount: float) -> float:
+    """Log of Gamma(count - discount) times the marginal likelihood, without factors no partition changes."""
     total = 0.0
     for f in range(scatters.weight.shape[1]):
         a = prior_weight + scatters.weight[side, f]
         total -= scatters.scatter[side, f] / a + np.log(a / prior_weight)
-    return lgamma(scatters.size[side]) + 0.5 * total
+    return lgamma(scatters.size[side] - discount) + 0.5 * total
 
 
 @kernel
@@ -135,8 +136,8 @@ def allocate(
         row = state.precision[state.type[i]]
         sum_over_list(opened, items, weight, at_opened, 0, n_opened, i)
         sum_over_list(kept, items, weight, at_kept, 0, n_kept, i)
-        log_opened, met = log_join(scatters, OPENED, opened, items, i, row, prior_weight)
-        log_kept, also_met = log_join(scatters, KEPT, kept, items, i, row, prior_weight)
+        log_opened, met = log_join(scatters, OPENED, opened, items, i, row, prior_weight, state.discount)
+        log_kept, also_met = log_join(scatters, KEPT, kept, items, i, row, prior_weight, state.discount)
         negative += met + also_met
         probability = 1.0 / (1.0 + np.exp(log_kept - log_opened))
         if together:
@@ -187,9 +188,12 @@ def split_merge_by_distance(
             rng, items, state, weight, cluster, members, first, second, scatters
         )
         negative += met
-        apart = log_evidence(scatters, OPENED, prior_weight) + log_evidence(scatters, KEPT, prior_weight)
-        joined = log_evidence(scatters, BOTH, prior_weight)
-        ratio = np.log(state.cluster_concentration) + apart - joined - log_proposal
+        start, end = items.slot_start[items.group[first]], items.slot_end[items.group[first]]
+        n_together = n_used(counts, start, end) - (not together)
+        ratio = log_opening(state, n_together) - log_proposal
+        ratio += log_evidence(scatters, OPENED, prior_weight, state.discount)
+        ratio += log_evidence(scatters, KEPT, prior_weight, state.discount)
+        ratio -= log_evidence(scatters, BOTH, prior_weight, state.discount)
         if centroids is not None:
             n = list_sides(parting, items, cluster, first, second, members, sides)
             measure(parting, centroids, items, cluster, n)
@@ -200,7 +204,6 @@ def split_merge_by_distance(
             continue
         accepted += 1
         # Either way the first item and its side move: into a new cluster, or in with the second item.
-        start = items.slot_start[items.group[first]]
         target = lowest_empty(counts, start) if together else cluster[second]
         counts[cluster[first]] -= scatters.size[OPENED]
         counts[target] += scatters.size[OPENED]

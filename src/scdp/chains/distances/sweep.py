@@ -11,6 +11,7 @@ from scdp.chains.arithmetic import n_distinct
 from scdp.chains.distances.centroids import (
     Centroids,
     centroids_of,
+    gap_powers,
     log_coupling_of_centroids,
     separation_by_distance,
     separation_prior_by_distance,
@@ -25,7 +26,7 @@ from scdp.chains.distances.rows import ROUNDING
 from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.types import resample_types_by_distance
 from scdp.chains.separation.coupling import VARIANTS, precision_prior_given
-from scdp.chains.separation.sweep import slice_separation_rate
+from scdp.chains.separation.sweep import coupled_prior, slice_separation_rate
 from scdp.chains.state import Info, Plan, Priors, State
 from scdp.errors import InputError
 
@@ -54,6 +55,9 @@ def distance_sweep(
     if plan.separation:
         shape, rate, in_gaps = separation_prior_by_distance(items, state)
         state = state._replace(shape=shape, rate=rate)
+    if plan.type_coupling:
+        powers, n_pairs, in_gaps = gap_powers(items, state)
+        state = coupled_prior(state, plan, priors, powers[0], n_pairs)
     if centroids is not None:
         in_gaps = int((centroids.total < -ROUNDING).sum())
         if plan.learn_separation_rate:

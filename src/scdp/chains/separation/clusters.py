@@ -134,7 +134,8 @@ def auxiliary_weights(
 ) -> None:  # fmt: skip
     """Draw the auxiliary means (the first is kept when it was the item's own) and weigh opening each of them."""
     n = auxiliary.shape[0]
-    log_share = np.log(state.cluster_concentration / n)
+    # Before `start` stand the clusters of the other items of the group.
+    log_share = np.log((state.cluster_concentration + state.discount * start) / n)
     draw_auxiliary(rng, items, state, i, openings, informed, auxiliary, 1 if keep_first else 0, grid_log)
     if informed:
         log_weight[start : start + n] = log_share + log_informed_constant(items, state, i, openings, grid_log)
@@ -156,7 +157,7 @@ def resample_clusters_conditioned(
     ordered = variant == PUBLISHED
     high = highest_used(counts, items.slot_start, items.slot_end)
     precision_sum, n_types = used_precision_sum(state)
-    logs = log_table(cluster.shape[0])
+    logs = log_table(cluster.shape[0], state.discount)
     candidate = np.empty(widest_range(items) + n_auxiliary, np.int64)
     log_weight = np.empty(candidate.shape[0])
     auxiliary = np.empty((n_auxiliary, means.shape[1]))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from scdp._typing import Floats
 from scdp.chains.separation.clusters import resample_clusters_conditioned
 from scdp.chains.separation.coupling import (
     PUBLISHED,
@@ -21,7 +22,7 @@ from scdp.chains.separation.types import (
     resample_means_from_candidates,
     resample_types_by_auxiliary,
 )
-from scdp.chains.state import Info, Plan, Priors, State
+from scdp.chains.state import GammaPrior, Info, Plan, Priors, State
 from scdp.chains.vectors.items import Items
 from scdp.chains.vectors.means import draw_means
 from scdp.chains.vectors.types import resample_precisions, resample_types
@@ -74,6 +75,19 @@ def update_types(
     implied = implied._replace(type=types, precision=precision)
     precision = resample_precisions(rng, items, implied, state.means)
     return state._replace(type=types, precision=precision), moved
+
+
+def coupled_prior(state: State, plan: Plan, priors: Priors, gaps: Floats, n_pairs: int) -> State:
+    """The prior of precisions in the readings that change the update of types alone; `gaps` are sums over pairs.
+
+    "types" takes the printed factor exp(-rate t S). "density" takes it for a Normal density of p_j around p_k, which
+    brings t^(1/2) for each pair of clusters and feature.
+    """
+    prior = priors.precision
+    assert isinstance(prior, GammaPrior)
+    more = 0.5 * n_pairs if plan.type_coupling == "density" else 0.0
+    rate = prior.rate + state.separation_rate * np.maximum(gaps, 0.0)
+    return state._replace(shape=np.full_like(state.shape, prior.shape + more), rate=rate)
 
 
 def resample_separation_rate(

@@ -21,6 +21,7 @@ from scdp.chains.arithmetic import (
     copy_sums,
     empty_sums,
     highest_used,
+    log_new_cluster,
     log_table,
     lowest_empty,
     slot_counts,
@@ -176,8 +177,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
     table = make_table(n_slots + 2, n_features)
     some_missing = not items.complete.all()
     prior_weight = 1.0 / state.mean_variance
-    log_alpha = np.log(state.cluster_concentration)
-    logs = log_table(items.points.shape[0])
+    logs = log_table(items.points.shape[0], state.discount)
     high = highest_used(sums.size, items.slot_start, items.slot_end)
     candidate = np.empty(widest_range(items), np.int64)
     table_row = np.empty(candidate.shape[0], np.int64)
@@ -205,7 +205,7 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
         m = list_candidates(
             table_row, candidate, log_weight, sums.size, own, items.slot_start[r], high[r], own_row, logs
         )
-        candidate[m], table_row[m], log_weight[m] = NEW, new_row, log_alpha
+        candidate[m], table_row[m], log_weight[m] = NEW, new_row, log_new_cluster(state, m)
         add_log_predictives(log_weight, table_row, m + 1, table, items, i)
         chosen = candidate[choose(rng, log_weight, m + 1)]
         if chosen == own:
@@ -268,8 +268,7 @@ def resample_clusters_given_means(
     counts = slot_counts(cluster, items.known_in_slot.shape[0])
     high = highest_used(counts, items.slot_start, items.slot_end)
     prior_weight = 1.0 / state.mean_variance
-    log_alpha = np.log(state.cluster_concentration)
-    logs = log_table(cluster.shape[0])
+    logs = log_table(cluster.shape[0], state.discount)
     candidate = np.empty(widest_range(items), np.int64)
     log_weight = np.empty(candidate.shape[0])
     moved = 0
@@ -284,7 +283,7 @@ def resample_clusters_given_means(
                 log_weight[m] = logs[counts[slot]] + log_given_mean(items, i, row, means, slot)
                 m += 1
         candidate[m] = -1
-        log_weight[m] = log_alpha + log_new_mean(items, i, row, prior_weight)
+        log_weight[m] = log_new_cluster(state, m) + log_new_mean(items, i, row, prior_weight)
         chosen = candidate[choose(rng, log_weight, m + 1)]
         if chosen < 0:
             chosen = lowest_empty(counts, items.slot_start[r])

@@ -21,16 +21,19 @@ def log_gamma_density(value: float, shape: float, rate: float) -> float:
 
 
 @kernel
-def log_partition_prior(counts: Integers, start: Integers, end: Integers, concentration: float) -> float:
+def log_partition_prior(
+    counts: Integers, start: Integers, end: Integers, concentration: float, discount: float = 0.0
+) -> float:
     """Log probability of the layout of every group, each a range of slots."""
     total = 0.0
-    log_alpha = np.log(concentration)
     for r in range(start.shape[0]):
-        n = 0
+        n = n_clusters = 0
         for slot in range(start[r], end[r]):
             if counts[slot] > 0:
                 n += counts[slot]
-                total += log_alpha + lgamma(counts[slot])
+                total += np.log(concentration + discount * n_clusters)
+                total += lgamma(counts[slot] - discount) - lgamma(1.0 - discount)
+                n_clusters += 1
         if n > 0:
             total += lgamma(concentration) - lgamma(concentration + n)
     return total
@@ -82,7 +85,9 @@ def log_prior_of_labels(
     """
     whole = np.array([0]), np.array([type_counts.shape[0]])
     return (
-        log_partition_prior(counts, items.slot_start, items.slot_end, state.cluster_concentration)
+        log_partition_prior(
+            counts, items.slot_start, items.slot_end, state.cluster_concentration, state.discount
+        )
         + log_partition_prior(type_counts, whole[0], whole[1], state.type_concentration)
         + log_precision_prior(state, type_counts)
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])

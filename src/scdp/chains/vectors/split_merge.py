@@ -15,7 +15,16 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import Sums, add_item, clear_sums, empty_sums, lowest_empty, slot_counts
+from scdp.chains.arithmetic import (
+    Sums,
+    add_item,
+    clear_sums,
+    empty_sums,
+    log_new_cluster,
+    lowest_empty,
+    n_used,
+    slot_counts,
+)
 from scdp.chains.state import State
 from scdp.chains.vectors.items import Items, SlotItems
 
@@ -42,7 +51,9 @@ def draw_pair(rng: np.random.Generator, items: SlotItems) -> tuple[int, int]:
 
 
 @kernel
-def log_join(sums: Sums, side: int, items: Items, i: int, row: Floats, prior_weight: float) -> float:
+def log_join(
+    sums: Sums, side: int, items: Items, i: int, row: Floats, prior_weight: float, discount: float
+) -> float:
     """Log of count times predictive density of item i at one side, up to a constant equal on both sides."""
     total = 0.0
     product = 1.0
@@ -56,17 +67,17 @@ def log_join(sums: Sums, side: int, items: Items, i: int, row: Floats, prior_wei
             if not 1e-100 < product < 1e100:
                 total += np.log(product)
                 product = 1.0
-    return np.log(sums.size[side]) + 0.5 * (total + np.log(product))
+    return np.log(sums.size[side] - discount) + 0.5 * (total + np.log(product))
 
 
 @kernel
-def log_evidence(sums: Sums, side: int, prior_weight: float) -> float:
-    """Log of Gamma(count) times the cluster's marginal likelihood, without factors no partition changes."""
+def log_evidence(sums: Sums, side: int, prior_weight: float, discount: float) -> float:
+    """Log of Gamma(count - discount) times the marginal likelihood, without factors no partition changes."""
     total = 0.0
     for f in range(sums.weight.shape[1]):
         a = prior_weight + sums.weight[side, f]
         total += sums.pull[side, f] * sums.pull[side, f] / a - np.log(a / prior_weight)
-    return lgamma(sums.size[side]) + 0.5 * total
+    return lgamma(sums.size[side] - discount) + 0.5 * total
 
 
 @kernel
@@ -99,8 +110,8 @@ def allocate(
     for m in range(members.shape[0]):
         i = members[m]
         row = state.precision[state.type[i]]
-        opened = log_join(sums, OPENED, items, i, row, prior_weight)
-        kept = log_join(sums, KEPT, items, i, row, prior_weight)
+        opened = log_join(sums, OPENED, items, i, row, prior_weight, state.discount)
+        kept = log_join(sums, KEPT, items, i, row, prior_weight, state.discount)
         probability = 1.0 / (1.0 + np.exp(kept - opened))
         if together:
             sides[m] = OPENED if rng.random() < probability else KEPT
@@ -129,16 +140,26 @@ def add_anchors(items: Items, state: State, cluster: Integers, first: int, secon
 
 
 @kernel
-def log_split_ratio(sums: Sums, concentration: float, prior_weight: float) -> float:
-    """Log posterior odds of the two sides apart against together."""
+def log_split_ratio(sums: Sums, state: State, n_clusters: int) -> float:
+    """Log posterior odds of the two sides apart against together, where the group has `n_clusters` clusters."""
+    prior_weight, discount = 1.0 / state.mean_variance, state.discount
     both = 2
     clear_sums(sums, both)
     for side in (OPENED, KEPT):
         sums.size[both] += sums.size[side]
         sums.weight[both, :] += sums.weight[side, :]
         sums.pull[both, :] += sums.pull[side, :]
-    apart = log_evidence(sums, OPENED, prior_weight) + log_evidence(sums, KEPT, prior_weight)
-    return np.log(concentration) + apart - log_evidence(sums, both, prior_weight)
+    apart = log_evidence(sums, OPENED, prior_weight, discount) + log_evidence(
+        sums, KEPT, prior_weight, discount
+    )
+    together = log_evidence(sums, both, prior_weight, discount)
+    return log_opening(state, n_clusters) + apart - together
+
+
+@kernel
+def log_opening(state: State, n_clusters: int) -> float:
+    """Log of what one cluster more than `n_clusters` brings to the prior of a group, sizes apart."""
+    return log_new_cluster(state, n_clusters) - lgamma(1.0 - state.discount)
 
 
 @kernel
@@ -157,14 +178,15 @@ def split_merge(rng: np.random.Generator, items: Items, state: State, attempts: 
         members = movable_members(rng, items, cluster, first, second)
         sums = add_anchors(items, state, cluster, first, second)
         sides, log_proposal = allocate(rng, items, state, cluster, members, first, second, sums)
-        ratio = log_split_ratio(sums, state.cluster_concentration, 1.0 / state.mean_variance) - log_proposal
+        start, end = items.slot_start[items.group[first]], items.slot_end[items.group[first]]
+        n_together = n_used(counts, start, end) - (not together)
+        ratio = log_split_ratio(sums, state, n_together) - log_proposal
         if ratio != ratio:
             raise FloatingPointError("the weight of a split is no number")
         if np.log(rng.random()) >= (ratio if together else -ratio):
             continue
         accepted += 1
         # Either way the first item and its side move: into a new cluster, or in with the second item.
-        start = items.slot_start[items.group[first]]
         target = lowest_empty(counts, start) if together else cluster[second]
         counts[cluster[first]] -= sums.size[OPENED]
         counts[target] += sums.size[OPENED]

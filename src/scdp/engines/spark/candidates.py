@@ -22,7 +22,7 @@ from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.index import ROUNDING, Oversized, ends_of, rarities, searched
 from scdp.blocking.pairs import MOST_LINKS
-from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule
+from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
 from scdp.engines.spark.keys import (
     PAIRS,
     chain_pairs,
@@ -43,7 +43,9 @@ def overlap_pairs(entries: Any, thresholds: Mapping[int, float], n_records: int,
     from pyspark.sql import functions as F
 
     by_token = Window.partitionBy("rule", "key")
-    sized = entries.withColumn("size", F.count("*").over(by_token).cast("int")).where("size > 1")
+    sized = entries.withColumn("size", F.count("*").over(by_token).cast("int")).where(
+        f"size > 1 and size <= {max_block}"
+    )
     weights = token_weights(n_records, max_block)
     by_record = sized.repartition("rule", "row").sortWithinPartitions("rule", "row", "size", "key")
     postings = mapped(by_record, partial(_postings, dict(thresholds), weights), POSTINGS)
@@ -278,7 +280,7 @@ class _Finder:
             parts.append(_block_pairs(entries.where(~F.col("rule").isin(list(rarities)))))
         if rarities:
             tokens = entries.where(F.col("rule").isin(list(rarities)))
-            bound = self.blocking.max_block
+            bound = token_bound(self.blocking.max_block, self.records.n_records)
             parts.append(overlap_pairs(tokens, rarities, self.records.n_records, bound))
         return parts
 

@@ -26,7 +26,16 @@ from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
-from scdp.linkage.shards import ENTRIES_AT_ONCE, Draws, InThreads, Progress, Shard, all_apart, ties_of
+from scdp.linkage.shards import (
+    ENTRIES_AT_ONCE,
+    BlockedDraws,
+    Draws,
+    InThreads,
+    Progress,
+    Shard,
+    all_apart,
+    ties_of,
+)
 
 MEETING = "left long, right long"
 SAMPLED = "row long, draws array<int>"
@@ -190,7 +199,7 @@ class SparkEngine:
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws:
+    ) -> BlockedDraws:
         table = records_to_spark(self.session, blocked.records)
         # Settled here, on a sample, exactly as on one machine.
         comparer = Comparer.of(blocked.records, blocked.fields)
@@ -201,4 +210,4 @@ class SparkEngine:
         anything = conditions is not None or bool((known >= 0).any())
         given = GivenRows(known, conditions) if anything else None
         sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)
-        return collected_draws(sampled, known, n_draws)
+        return BlockedDraws(collected_draws(sampled, known, n_draws), search.oversized)

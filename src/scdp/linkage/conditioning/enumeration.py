@@ -2,6 +2,7 @@
 
 Records come in a random order, so each of those that have not come yet is the next with the same probability. The
 forward pass is a sum over (records placed, their partition), a rescan one over (records placed again, the partition).
+So is the pass in which whole clusters join others: a cluster has come if one of its records has.
 
 A state gives each record -1 (not placed), the number of a given cluster, or that of a new one, new ones in the order
 of their first records.
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.linkage.law import Neighbours, Weights
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Neighbours, Weights
 
 States = NDArray[np.int8]
 # Of more records and given clusters there are too many states.
@@ -79,28 +80,39 @@ def list_states(n: int, n_given: int) -> States:
 
 
 @kernel
-def choice_probabilities(few: Few, weights: Weights, state: States, i: int, probability: Floats) -> None:
-    """The probability of each cluster for record i, which is not placed; the last entry is that of a new one."""
+def choice_probabilities(
+    few: Few, weights: Weights, state: States, joins: NDArray[np.bool_], probability: Floats
+) -> None:
+    """The probability of each cluster for the records that join one; the last entry is that of none of them.
+
+    Of one record, which may join any cluster; of a whole one of two or more, which may join such a one.
+    """
     n, n_given = few.given_met.shape
     size = np.zeros(n_given + n, np.int64)
     met = np.zeros(n_given + n, np.int64)
     total = np.zeros(n_given + n)
-    for k in range(n_given):
-        size[k] = few.given_size[k]
-        met[k] = few.given_met[i, k]
-        total[k] = few.given_score[i, k]
+    size[:n_given] = few.given_size
+    n_joining = joins.sum()
     for j in range(n):
-        k = state[j]
-        if k >= 0:
-            size[k] += 1
-            met[k] += few.pair_met[i, j]
-            total[k] += few.pair_score[i, j]
+        if state[j] >= 0 and not joins[j]:
+            size[state[j]] += 1
+    for i in range(n):
+        if not joins[i]:
+            continue
+        met[:n_given] += few.given_met[i]
+        total[:n_given] += few.given_score[i]
+        for j in range(n):
+            if state[j] >= 0 and not joins[j]:
+                met[state[j]] += few.pair_met[i, j]
+                total[state[j]] += few.pair_score[i, j]
+    constant = weights.bias + (weights.merge if n_joining > 1 else 0.0)
     highest = 0.0
     for k in range(n_given + n):
+        if n_joining > 1 and size[k] < 2:
+            met[k] = 0
         if met[k] > 0:
-            total[k] = (
-                weights.bias + weights.growth * np.log(float(size[k])) + weights.floor + total[k] / size[k]
-            )
+            mean = weights.floor + total[k] / (size[k] * n_joining)
+            total[k] = constant + weights.growth * np.log(float(size[k])) + mean
             if size[k] > 1:
                 total[k] += weights.third
             highest = max(highest, total[k])
@@ -143,7 +155,7 @@ def enumerate_law(few: Few, weights: Weights, n_rescans: int) -> tuple[States, F
     probability = np.empty(n_choices)
     law = np.zeros(n_states)
     law[0] = 1.0
-    after = np.empty(n, np.int8)
+    after, joins = np.empty(n, np.int8), np.zeros(n, np.bool_)
     for placed in range(n):
         for s in range(n_states):
             if n_placed[s] != placed or law[s] == 0.0:
@@ -151,7 +163,9 @@ def enumerate_law(few: Few, weights: Weights, n_rescans: int) -> tuple[States, F
             for i in range(n):
                 if states[s, i] >= 0:
                     continue
-                choice_probabilities(few, weights, states[s], i, probability)
+                joins[:] = False
+                joins[i] = True
+                choice_probabilities(few, weights, states[s], joins, probability)
                 for k in range(n_choices):
                     if probability[k] == 0.0:
                         continue
@@ -160,7 +174,11 @@ def enumerate_law(few: Few, weights: Weights, n_rescans: int) -> tuple[States, F
                     place = np.searchsorted(codes, canonical_code(after, n_given))
                     law[place] += law[s] * probability[k] / (n - placed)
     whole = np.flatnonzero(n_placed == n)
-    return states[whole], rescan(few, weights, states[whole], codes[whole], law[whole], n_rescans)
+    states, codes = states[whole], codes[whole]
+    law = rescan(few, weights, states, codes, law[whole], n_rescans)
+    if weights.merge > NO_MERGE and n >= FEWEST_TO_MERGE:
+        law = rescan(few, weights, states, codes, merge(few, weights, states, codes, law), 1)
+    return states, law
 
 
 @kernel
@@ -172,14 +190,16 @@ def rescan(
     n_states, n_choices = states.shape[0], n_given + n + 1
     towards = np.zeros((n_states, n, n_choices), np.int64)
     share = np.zeros((n_states, n, n_choices))
-    after = np.empty(n, np.int8)
+    after, joins = np.empty(n, np.int8), np.zeros(n, np.bool_)
     for s in range(n_states):
         for i in range(n):
             after[:] = states[s]
             after[i] = -1
             canonical_code(after, n_given)
             without = after.copy()
-            choice_probabilities(few, weights, without, i, share[s, i])
+            joins[:] = False
+            joins[i] = True
+            choice_probabilities(few, weights, without, joins, share[s, i])
             for k in range(n_choices):
                 if share[s, i, k] > 0.0:
                     after[:] = without
@@ -202,6 +222,48 @@ def rescan(
                             reached[done | (1 << i), towards[s, i, k]] += mass * share[s, i, k]
         law = reached[(1 << n) - 1].copy()
     return law
+
+
+@kernel
+def merge(few: Few, weights: Weights, states: States, codes: Integers, law: Floats) -> Floats:
+    """The law after every new cluster of two or more has stayed or joined another, by the order of their records."""
+    n, n_given = few.given_met.shape
+    n_states, n_choices = states.shape[0], n_given + n + 1
+    probability = np.empty(n_choices)
+    after, joins = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    reached = np.zeros((1 << n, n_states))
+    reached[0] = law
+    for done in range((1 << n) - 1):
+        n_left = 0
+        for i in range(n):
+            n_left += (done >> i) & 1 == 0
+        for s in range(n_states):
+            mass = reached[done, s] / n_left
+            if mass == 0.0:
+                continue
+            for i in range(n):
+                if (done >> i) & 1:
+                    continue
+                here = done | (1 << i)
+                came = states[s, i] < n_given
+                for j in range(n):
+                    joins[j] = states[s, j] == states[s, i]
+                    came = came or (joins[j] and (done >> j) & 1 == 1)
+                if came or joins.sum() < 2:
+                    reached[here, s] += mass
+                    continue
+                choice_probabilities(few, weights, states[s], joins, probability)
+                for k in range(n_choices):
+                    if probability[k] == 0.0:
+                        continue
+                    after[:] = states[s]
+                    if k < n_choices - 1:
+                        for j in range(n):
+                            if joins[j]:
+                                after[j] = k
+                    place = np.searchsorted(codes, canonical_code(after, n_given))
+                    reached[here, place] += mass * probability[k]
+    return reached[(1 << n) - 1].copy()
 
 
 @kernel

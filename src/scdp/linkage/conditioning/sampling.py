@@ -108,7 +108,7 @@ def choose_within(
     chance: float,
 ) -> int:
     """The cluster that a group of records joins, among those that it may join, or -1 for a new one."""
-    size, met, total, touched, _, _ = room
+    size, met, total, touched = room.size, room.met, room.total, room.touched
     n_touched, n_members = 0, 0
     i = leader
     while i >= 0:

@@ -1,4 +1,4 @@
-"""The check on held-out clusters: learn from one half, cluster the other, and choose the shift that fits best."""
+"""The check on held-out clusters: learn from one half, cluster the other, and see which tunings of the law fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.ensemble import Ensemble, Knots, Parameters, believable_rates
 from scdp.linkage.evidence import Evidence, Layout, TableEvidence
-from scdp.linkage.law import Pairs, Weights, sample_partition, stream_of
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Pairs, Weights, sample_partition, stream_of
 from scdp.linkage.training.folds import (
     PreparedFold,
     TrainingFold,
@@ -20,28 +20,34 @@ from scdp.linkage.training.folds import (
     mean_partners,
     prepare,
 )
-from scdp.linkage.training.posterior import MODE_STEPS, maximise
+from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, Tuning, Tunings, maximise
 from scdp.linkage.training.prior import Prior
 
-HELD_OUT_DRAWS = 16
-# Shifts of the log-odds that are tried on held-out clusters, and what one unit of shift has to gain.
-SHIFTS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
+TRIAL_DRAWS, HELD_OUT_DRAWS = 8, 16
+# What is tried on held-out clusters: shifts of the log-odds, and weights of joining whole clusters.
+SHIFTS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+MERGES = (NO_MERGE, -4.0, -2.0, 0.0)
+# What one unit of shift has to gain.
 SHIFT_COST = 0.15
+# A squared log-ratio of the numbers of clusters costs as much as this share of the true pairs.
+COUNT_COST = 2.0
+# How many nats a loss of 1 costs for each cluster of two records or more.
+SHARPNESS = 2.0
 
 
 class HeldOut(NamedTuple):
     """Pairs of clusters that were held out: the probability of being together, and whether they are.
 
-    `shift` is what was added to the log-odds; `n_clusters` are drawn and true numbers of held-out clusters.
+    `n_clusters` are drawn and true numbers of held-out clusters, with the best tuning.
     """
 
     probability: Floats
     together: Booleans
-    shift: float
+    tunings: Tunings
     n_clusters: tuple[tuple[float, int], ...]
 
 
-NOTHING_HELD_OUT = HeldOut(np.zeros(0), np.zeros(0, dtype=bool), 0.0, ())
+NOTHING_HELD_OUT = HeldOut(np.zeros(0), np.zeros(0, dtype=bool), UNTUNED, ())
 
 
 def calibrate(
@@ -52,9 +58,10 @@ def calibrate(
     seed: int,
     rng: np.random.Generator,
 ) -> HeldOut:
-    """Learn from each half, cluster the other as a table of its own, and choose the shift that fits best.
+    """Learn from each half, cluster the other as a table of its own, and weigh tunings of the law by how it fits.
 
-    Conditionals are learned given the truth, but draws build on their own mistakes: the shift mends what that costs.
+    Conditionals are learned given the truth, but draws build on their own mistakes: a tuning mends what that costs. The
+    loss looks at pairs, which are mostly of large clusters, and at the number of clusters, which are mostly small.
     """
     trials = []
     for number, held in enumerate(folds):
@@ -69,22 +76,38 @@ def calibrate(
         trials.append(
             HeldOutTrial.of(prior.unpack(flat), ensemble.knots, columns, held, odds, ensemble.n_rescans, seed)
         )
-    n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
-    losses = []
-    for shift in SHIFTS:
-        outcomes = [trial.cluster(shift) for trial in trials]
-        loss = sum(outcome.loss for outcome in outcomes) / n_repeated
-        losses.append(loss + SHIFT_COST / np.sqrt(n_repeated) * shift**2)
-    shift = float(SHIFTS[int(np.argmin(losses))])
-    outcomes = [trial.cluster(shift) for trial in trials]
+    sizes = np.concatenate([np.bincount(fold.cluster) for fold in folds])
+    tunings = weigh_tunings(trials, sizes)
+    outcomes = [trial.cluster(tunings.best, HELD_OUT_DRAWS) for trial in trials]
     # True pairs that were left out have probability 0.
     missed = sum(outcome.n_missed for outcome in outcomes)
     return HeldOut(
         np.concatenate([*(outcome.probability for outcome in outcomes), np.zeros(missed)]),
         np.concatenate([*(outcome.together for outcome in outcomes), np.ones(missed, dtype=bool)]),
-        shift,
+        tunings,
         tuple((outcome.n_drawn, outcome.n_true) for outcome in outcomes),
     )
+
+
+def weigh_tunings(trials: Sequence[HeldOutTrial], sizes: Integers) -> Tunings:
+    """Tunings by how well held-out clusters of these sizes come out with them."""
+    n_repeated = max(int((sizes > 1).sum()), 1)
+    n_pairs = max(int((sizes * (sizes - 1) // 2).sum()), 1)
+    merges = MERGES if sizes.max() >= FEWEST_TO_MERGE else MERGES[:1]
+    each = tuple(Tuning(shift, merge) for merge in merges for shift in SHIFTS)
+    losses = np.empty(len(each))
+    for number, tuning in enumerate(each):
+        outcomes = [trial.cluster(tuning, TRIAL_DRAWS) for trial in trials]
+        off = np.log(
+            sum(outcome.n_drawn for outcome in outcomes) / sum(outcome.n_true for outcome in outcomes)
+        )
+        losses[number] = (
+            sum(outcome.loss for outcome in outcomes) / n_pairs
+            + COUNT_COST * off**2
+            + SHIFT_COST / np.sqrt(n_repeated) * tuning.shift**2
+        )
+    probability = np.exp(-SHARPNESS * n_repeated * (losses - losses.min()))
+    return Tunings(each, probability / probability.sum())
 
 
 def _held_out_table(evidence: Evidence, held: TrainingFold, partners: float) -> TableEvidence:
@@ -139,13 +162,13 @@ class HeldOutTrial:
         score = parameters.scores(likely.places)
         return cls(likely.pairs, held.cluster, score, weights, n_rescans, seed)
 
-    def cluster(self, shift: float) -> HeldOutOutcome:
-        """Draws with a shift of the log-odds."""
+    def cluster(self, tuning: Tuning, n_draws: int) -> HeldOutOutcome:
+        """Draws with a tuning of the law."""
         n = self.pairs.n_items
         nobody, names = np.full(n, -1), np.arange(n, dtype=np.uint64)
-        weights = self.weights._replace(bias=self.weights.bias + shift)
+        weights = self.weights._replace(bias=self.weights.bias + tuning.shift, merge=tuning.merge)
         met, n_drawn = np.zeros(len(self.pairs)), 0.0
-        for number in range(HELD_OUT_DRAWS):
+        for number in range(n_draws):
             drawn = sample_partition(
                 self.pairs.neighbours,
                 self.score,
@@ -156,8 +179,8 @@ class HeldOutTrial:
                 names,
             )
             met += drawn[self.pairs.left] == drawn[self.pairs.right]
-            n_drawn += len(np.unique(drawn)) / HELD_OUT_DRAWS
+            n_drawn += len(np.unique(drawn)) / n_draws
         together = self.cluster_of[self.pairs.left] == self.cluster_of[self.pairs.right]
         sizes = np.bincount(self.cluster_of)
         missed = int((sizes * (sizes - 1) // 2).sum() - together.sum())
-        return HeldOutOutcome(met / HELD_OUT_DRAWS, together, n, missed, n_drawn, len(sizes))
+        return HeldOutOutcome(met / n_draws, together, n, missed, n_drawn, len(sizes))

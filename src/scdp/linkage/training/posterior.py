@@ -3,20 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from scdp._parallel import map_in_threads
 from scdp._typing import Floats
 from scdp.linkage.ensemble import Parameters, add_back, add_up
-from scdp.linkage.law import Weights, log_likelihood_grad
+from scdp.linkage.law import NO_MERGE, Weights, log_likelihood_grad
 from scdp.linkage.training.folds import PreparedFold
 from scdp.linkage.training.prior import Prior
 
 MODE_STEPS = 80
 MEMBER_STEPS = 12
-# How unsure the constant of the law is, with many labelled clusters and with one.
-BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 0.5, 1.2
+# How unsure the constant of the law is in a new table, with many labelled clusters and with one. Without evidence
+# nothing is read off the table, and it is taken to be like those that taught.
+BIAS_SPREAD, BIAS_SPREAD_OF_ONE = 1.2, 2.0
+PLAIN_SPREAD, PLAIN_SPREAD_OF_ONE = 0.5, 1.2
+
+
+class Tuning(NamedTuple):
+    """Of the law, beside its learned weights: a shift of the log-odds, and the weight of joining whole clusters."""
+
+    shift: float = 0.0
+    merge: float = NO_MERGE
+
+
+class Tunings(NamedTuple):
+    """Tunings that may be, each with its probability."""
+
+    each: tuple[Tuning, ...]
+    probability: Floats
+
+    def draw(self, rng: np.random.Generator) -> Tuning:
+        return self.each[int(rng.choice(len(self.each), p=self.probability))]
+
+    @property
+    def best(self) -> Tuning:
+        return self.each[int(np.argmax(self.probability))]
+
+
+UNTUNED = Tunings((Tuning(),), np.ones(1))
 
 
 def objective(
@@ -78,19 +105,33 @@ def maximise(
     return np.asarray(found.x)
 
 
+def spread_evenly(n_members: int, seed: Sequence[int]) -> Floats:
+    """One number for each member, in random order: a few members stand for a normal distribution better so."""
+    from scipy.special import ndtri
+
+    order = np.random.default_rng([*seed, 13]).permutation(n_members)
+    return np.asarray(ndtri((order + 0.5) / n_members))
+
+
+def spread_of_bias(folds: Sequence[PreparedFold], based: bool) -> float:
+    """How unsure the constant of the law is in a table as large as these."""
+    n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
+    many, one = (BIAS_SPREAD, BIAS_SPREAD_OF_ONE) if based else (PLAIN_SPREAD, PLAIN_SPREAD_OF_ONE)
+    return float(np.hypot(many, one / np.sqrt(n_repeated)))
+
+
 def draw_members(
     folds: Sequence[PreparedFold],
     prior: Prior,
     mode: Floats,
-    shift: float,
+    tunings: Tunings,
     n_members: int,
     seed: int,
     n_jobs: int,
     report: Callable[[], None],
 ) -> tuple[Parameters, ...]:
-    """Draws of the parameters near the mode, and of the constant of the law about its calibrated place."""
-    n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
-    spread = np.hypot(BIAS_SPREAD, BIAS_SPREAD_OF_ONE / np.sqrt(n_repeated))
+    """Draws of the parameters near the mode, and of the tuning of the law; the constant is unsure beyond that."""
+    spread, doubts = spread_of_bias(folds, prior.based), spread_evenly(n_members, [seed])
 
     def draw(number: int) -> Parameters:
         rng = np.random.default_rng([seed, 7, number])
@@ -98,6 +139,9 @@ def draw_members(
         flat = maximise(folds, prior, prior.draw(rng), weight, MEMBER_STEPS, mode)
         report()
         parameters = prior.unpack(flat)
-        return parameters._replace(bias=parameters.bias + shift + spread * rng.standard_normal())
+        shift, merge = tunings.draw(rng)
+        doubt = float(doubts[number])
+        bias = parameters.bias + shift + spread * doubt
+        return parameters._replace(bias=bias, merge=merge, doubt=doubt)
 
     return tuple(map_in_threads(draw, range(n_members), n_jobs))

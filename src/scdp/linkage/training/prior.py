@@ -34,13 +34,14 @@ GROWTH = 0.6
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """A normal prior on the flat vector of parameters, and the signs that rises may have."""
+    """A normal prior on the flat vector of parameters, and the signs that rises may have; `based` is with evidence."""
 
     mean: Floats
     spread: Floats
     sign: Integers
     start: Floats
     n_pieces: int
+    based: bool
 
     @classmethod
     def of(
@@ -68,7 +69,7 @@ class Prior:
                 [bias_spread, spread.growth, spread.third],
             ]
         )
-        return cls(mean, spreads, sign, start, n_pieces)
+        return cls(mean, spreads, sign, start, n_pieces, based)
 
     @property
     def n_features(self) -> int:

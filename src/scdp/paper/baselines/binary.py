@@ -75,7 +75,7 @@ class Binary(ScoredPairBaseline):
     clusters under another. Folds are of whole clusters, or of single items where clusters are fewer than folds, and
     pairs across folds are not used. Each machine learns from at most `n_pairs` pairs, half of one cluster and half of
     two, drawn with `random_state`. Features are brought to mean 0 and variance 1; a missing one becomes 0, the mean,
-    and sets an indicator.
+    and sets an indicator. With `links=("average",)` it is Cohen and Richman's own.
 
     After `fit`: `gamma_`, `C_`, `pair_accuracy_`, `link_`, `threshold_`, `held_out_score_`, `pairs_used_` and
     `pairs_available_`.
@@ -88,8 +88,10 @@ class Binary(ScoredPairBaseline):
         n_pairs: int = 4000,
         random_state: int = 0,
         verbose: bool = False,
+        links: tuple[str, ...] = tuple(LINKS),
     ) -> None:
         self.spec = spec
+        self.links = links
         self.n_folds = n_folds
         self.n_pairs = n_pairs
         self.random_state = random_state
@@ -165,18 +167,18 @@ class Binary(ScoredPairBaseline):
         rng: np.random.Generator,
         steps: Steps,
     ) -> None:
-        cuts: dict[str, list[CutScores]] = {link: [] for link in LINKS}
+        cuts: dict[str, list[CutScores]] = {link: [] for link in self.links}
         for held in folds:
             chosen = self._sample(table.without(held), table.same, rng)
             machine = self._fit_machine(self.columns_.of_pairs(raw[chosen]), table.same[chosen])
             layout, positions = table.within(held)
             apart = -_decision(machine, self.columns_.of_pairs(raw[positions]))
-            for link in LINKS:
+            for link in self.links:
                 trees = merge_trees(layout, apart, link)
                 cuts[link].append(score_cuts(layout, trees, labels[held]))
             steps.done("link and threshold")
-        found = {link: best_threshold(cuts[link]) for link in LINKS}
-        self.link_ = max(LINKS, key=lambda link: found[link][1])
+        found = {link: best_threshold(cuts[link]) for link in self.links}
+        self.link_ = max(self.links, key=lambda link: found[link][1])
         self.threshold_, self.held_out_score_ = found[self.link_]
 
     def _cluster_pairs(self, items: Compared) -> Integers:

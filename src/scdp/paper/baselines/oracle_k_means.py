@@ -230,6 +230,18 @@ def k_means(
     return labels
 
 
+def k_means_under(
+    items: Compared, metric: Floats, n_clusters: list[int], n_starts: int, seed: int
+) -> Integers:
+    """k-means in each group under a learned metric: weights of features, or a full matrix for vectors."""
+    if metric.ndim == 1:
+        return k_means(items, n_clusters, n_starts, seed, metric)
+    assert isinstance(items, Vectors)
+    values, vectors = np.linalg.eigh(metric)
+    turned = items.values @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    return k_means(Vectors(turned, items.layout), n_clusters, n_starts, seed)
+
+
 def squared_length(features: Floats, weights: Floats | None = None) -> Floats:
     """The squared distance of pairs: the sum over features, each missing one counted as the mean of the others.
 

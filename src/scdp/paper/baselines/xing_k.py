@@ -9,7 +9,7 @@ import numpy as np
 from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
-from scdp.paper.baselines.oracle_k_means import OracleBaseline, k_means
+from scdp.paper.baselines.oracle_k_means import OracleBaseline, k_means_under
 from scdp.paper.baselines.pairs import Compared, PairTable, Vectors, pair_features, sample_pairs, take_raw
 from scdp.paper.baselines.surface import Steps
 from scdp.table.spec import Spec
@@ -136,6 +136,56 @@ def project_positive(matrix: Floats, smallest: float = 1e-6) -> Floats:
     return np.asarray((vectors * np.maximum(values, smallest)) @ vectors.T)
 
 
+def learn_by_program(similar: Floats, dissimilar: Floats, n_steps: int = 200) -> Floats:
+    """The program of 2003: the greatest sum of distances of dissimilar pairs where squares of similar ones sum to 1.
+
+    Projected gradient on positive matrices (`similar` of two dimensions) or weights from 0 on (of one), without a
+    barrier or a ridge. A weight C on either sum would only change the scale of A, which k-means does not see.
+    """
+    full = similar.ndim == 2
+    metric = np.eye(len(similar)) if full else np.ones(len(similar))
+    metric = metric / max(float(np.sum(similar * metric)), 1e-300)
+    size, before = 1.0, _program_value(metric, similar, dissimilar)
+    for _ in range(n_steps):
+        gradient = _program_gradient(metric, similar, dissimilar)
+        size *= 2
+        while size > 1e-12:
+            there = metric + size * gradient * (np.abs(metric).max() / max(np.abs(gradient).max(), 1e-300))
+            there = project_positive(there, 0.0) if full else np.maximum(there, 0.0)
+            there = there / max(float(np.sum(similar * there)), 1e-300)
+            value = _program_value(there, similar, dissimilar)
+            if value > before:
+                break
+            size /= 2
+        if size <= 1e-12 or value - before < TOLERANCE * max(1.0, abs(before)):
+            break
+        metric, before = there, value
+    return metric
+
+
+def _program_value(metric: Floats, similar: Floats, dissimilar: Floats) -> float:
+    """Log of the mean distance of dissimilar pairs, less half the log of the mean square of similar ones."""
+    near = max(float(np.sum(similar * metric)), 1e-300)
+    return float(np.log(max(_lengths(metric, dissimilar).mean(), 1e-300)) - 0.5 * np.log(near))
+
+
+def _program_gradient(metric: Floats, similar: Floats, dissimilar: Floats) -> Floats:
+    lengths = np.maximum(_lengths(metric, dissimilar), 1e-12)
+    scaled = dissimilar / lengths[:, None]
+    pull = scaled.T @ dissimilar if metric.ndim == 2 else scaled.sum(axis=0)
+    near = max(float(np.sum(similar * metric)), 1e-300)
+    return np.asarray(pull / (2 * lengths.sum()) - 0.5 * similar / near)
+
+
+def _lengths(metric: Floats, dissimilar: Floats) -> Floats:
+    squares = (
+        np.einsum("pf,pf->p", dissimilar @ metric, dissimilar) if metric.ndim == 2 else dissimilar @ metric
+    )
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+# The settings of the program of 2003: the metric as it was, and the one that was learned.
+BEFORE, LEARNED = "0", "any"
 # The paper's four settings of C, as powers of |s|/|d|; zero is zero.
 SETTINGS = {"0": None, "1": 0, "|s|/|d|": 1, "(|s|/|d|)^2": 2}
 
@@ -147,7 +197,10 @@ class XingK(OracleBaseline):
     `form` is "full" or "diagonal"; without it vectors get the full matrix and distances the diagonal one. With a single
     `setting` ("0", "1", "|s|/|d|" or "(|s|/|d|)^2") and `n_clusters`, `predict` needs no gold labels.
 
-    `ridge` (`metric_learning.ridged`) keeps directions without variance from taking over; 3 was the best on held-out
+    With `program="2003"` the metric is that of the program of 2003, without barrier and ridge. There C has no say but
+    where it is 0, which leaves the metric as it was; the better of the two is taken.
+
+    `ridge` (`add_ridge`) keeps directions without variance from taking over; 3 was the best on held-out
     training digits. At most `max_pairs` pairs of each kind are used; distances are brought to one unit first, but not
     if `raw`, which takes a missing one as 1.
 
@@ -167,8 +220,10 @@ class XingK(OracleBaseline):
         random_state: int = 0,
         verbose: bool = False,
         raw: bool = False,
+        program: str = "barrier",
     ) -> None:
         self.form = form
+        self.program = program
         self.raw = raw
         self.setting = setting
         self.n_clusters = n_clusters
@@ -189,9 +244,13 @@ class XingK(OracleBaseline):
         similar, dissimilar = self._sample_pairs(table)
         n_similar, n_dissimilar = self.pairs_available_
         steps = Steps("XingK", len(settings), self.verbose)
-        near = add_ridge(_moments(items, table, similar, full), self.ridge)
-        far = _differences(items, table, dissimilar, full)
+        moments, far = _moments(items, table, similar, full), _differences(items, table, dissimilar, full)
         self.metrics_: dict[str, Floats] = {}
+        if self.program == "2003":
+            identity = np.eye(len(moments)) if full else np.ones(len(moments))
+            self.metrics_ = {BEFORE: identity, LEARNED: learn_by_program(moments, far)}
+            return
+        near = add_ridge(moments, self.ridge)
         for setting in settings:
             power = SETTINGS[setting]
             weight = 0.0 if power is None else (n_similar / n_dissimilar) ** power
@@ -200,6 +259,8 @@ class XingK(OracleBaseline):
             steps.done(f"C = {setting}")
 
     def _settings(self) -> list[str]:
+        if self.program not in ("barrier", "2003"):
+            raise InputError(f"XingK: program {self.program!r} is neither 'barrier' nor '2003'")
         if self.setting is not None and self.setting not in SETTINGS:
             raise InputError(f"XingK: setting {self.setting!r} is not one of {', '.join(SETTINGS)}")
         return list(SETTINGS) if self.setting is None else [self.setting]
@@ -242,16 +303,11 @@ class XingK(OracleBaseline):
         return found[self.best_setting_]
 
     def _cluster_by(self, items: Compared, metric: Floats, told: list[int]) -> Integers:
-        if metric.ndim == 1:
-            return k_means(items, told, self.n_starts, self.random_state, metric)
-        assert isinstance(items, Vectors)
-        if np.isnan(items.values).any():
+        if metric.ndim == 2 and isinstance(items, Vectors) and np.isnan(items.values).any():
             raise InputError(
                 "XingK learned a full matrix: X may not have missing values; use form='diagonal'"
             )
-        values, vectors = np.linalg.eigh(metric)
-        turned = items.values @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-        return k_means(Vectors(turned, items.layout), told, self.n_starts, self.random_state)
+        return k_means_under(items, metric, told, self.n_starts, self.random_state)
 
 
 def _joint(layout: PairLayout, labels: Integers) -> list[tuple[Any, Any]]:

@@ -176,8 +176,7 @@ def _fit(
         n_sweeps=effort.sweeps,
         n_jobs=-1,
         random_state=effort.seed % 2**31,
-        **kind,
-        **options,
+        **(kind | dict(options)),
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,0 +1,73 @@
+"""Text files by way of the database: the same records as row by row, or none at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scdp.errors import InputError
+from scdp.table import database
+from scdp.table.readers import read_records
+from scdp.table.records import Records
+from scdp.table.text_files import read_delimited
+
+
+def same(one: Records, other: Records) -> bool:
+    cells = all(one[name].tolist() == other[name].tolist() for name in other.names)
+    return one.names == other.names and cells and one.numbers.tolist() == other.numbers.tolist()
+
+
+@pytest.fixture
+def small_files(monkeypatch):
+    """Let the database read files of any size."""
+    monkeypatch.setattr(database, "FEWEST_CHARACTERS", 1)
+
+
+cells = st.text(alphabet='ab ",;\n\té0', max_size=4)
+
+
+@given(rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=6), quoting=st.sampled_from([0, 1]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_csv_writes_is_read_as_row_by_row(small_files, tmp_path: Path, rows, quoting):
+    file = io.StringIO(newline="")
+    csv.writer(file, quoting=quoting, lineterminator="\n").writerows([("x", "y"), *rows])
+    text, place = file.getvalue(), tmp_path / "some.csv"
+    place.write_text(text, encoding="utf-8", newline="")
+    found = database.read_plain_text(text, place, ",")
+    if found is not None:
+        assert same(found, read_delimited(text, ",", str(place)))
+
+
+@given(body=st.text(alphabet='ab",\n\r ', max_size=24))
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_not_plain_is_left_to_the_other_reader(small_files, tmp_path: Path, body):
+    text, place = "x,y\n" + body, tmp_path / "some.csv"
+    place.write_text(text, encoding="utf-8", newline="")
+    found = database.read_plain_text(text, place, ",")
+    if found is None:
+        return
+    try:
+        wanted = read_delimited(text, ",", str(place))
+    except InputError as error:
+        raise AssertionError(f"{text!r} was read") from error
+    assert same(found, wanted)
+
+
+def test_plain_files_are_read_by_the_database(small_files, tmp_path: Path):
+    place = tmp_path / "some.csv"
+    for text in (
+        'id,name\n1,"a, b"\n2, \n3,"say ""a"""\n4,\n',
+        "id,name\r\n1,a\r\n2,b\r\n",
+        "id;name\n1;ä\n2;ö",
+    ):
+        place.write_bytes(text.encode())
+        delimiter = text[2]
+        found = database.read_plain_text(text, place, delimiter)
+        assert found is not None
+        assert same(found, read_delimited(text, delimiter, str(place)))
+        assert same(read_records(place), found)
