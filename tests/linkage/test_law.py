@@ -7,18 +7,16 @@ import pytest
 
 from scdp.blocking import connected_components
 from scdp.folds import canonical_labels
-from scdp.linkage.law import (
+from scdp.linkage.forward import (
     FEW,
-    Pairs,
-    Weights,
     connect,
-    log_likelihood_grad,
     sample_partition,
     sample_partitions,
     shuffle,
     stream_of,
     uniform,
 )
+from scdp.linkage.law import Pairs, Weights, log_likelihood_grad
 from twins.linkage import log_likelihood
 from twins.linkage import sample_partition as sample_plainly
 

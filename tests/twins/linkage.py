@@ -11,7 +11,8 @@ from scdp._typing import Features, Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.evidence import EDGES, Dependence, Layout, TableEvidence
-from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Names, Pairs, Weights
+from scdp.linkage.forward import Names
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Pairs, Weights
 
 Partition = tuple[int, ...]
 

@@ -21,7 +21,8 @@ from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
-from scdp.linkage.law import NO_MERGE, Names, Pairs, Weights, sample_partitions, stream_of
+from scdp.linkage.forward import Names, sample_partitions, stream_of
+from scdp.linkage.law import NO_MERGE, Pairs, Weights
 from scdp.linkage.trees import Trees
 
 MISSING = -1

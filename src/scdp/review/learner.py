@@ -19,7 +19,8 @@ from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.features import MOST_PAIRS, Comparer
 from scdp.linkage.fit import Choices
-from scdp.linkage.law import Neighbours, Pairs, sample_partition, stream_of
+from scdp.linkage.forward import sample_partition, stream_of
+from scdp.linkage.law import Neighbours, Pairs
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import label_by_first
 from scdp.review.beliefs import Beliefs

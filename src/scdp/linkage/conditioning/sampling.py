@@ -21,18 +21,8 @@ from scdp._typing import Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Limits
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
-from scdp.linkage.law import (
-    OPEN,
-    Names,
-    Neighbours,
-    Room,
-    Weights,
-    connect,
-    make_room,
-    place_component,
-    shuffle,
-    uniform,
-)
+from scdp.linkage.forward import Names, Room, connect, make_room, place_component, shuffle, uniform
+from scdp.linkage.law import OPEN, Neighbours, Weights
 
 # Tries of the whole process, in components of up to so many records; of larger ones there is only the first draw.
 TRIES = 16

@@ -11,7 +11,8 @@ import numpy as np
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.ensemble import Ensemble, Knots, Parameters, believable_rates
 from scdp.linkage.evidence import Evidence, Layout, TableEvidence
-from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Pairs, Weights, sample_partition, stream_of
+from scdp.linkage.forward import sample_partition, stream_of
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Pairs, Weights
 from scdp.linkage.training.folds import (
     PreparedFold,
     TrainingFold,
