@@ -162,6 +162,22 @@ def with_splink(name: str, task: Task, seed: int) -> list[str]:
     return [show(f"Splink, single best links at {best[1]}", best[0], "")]
 
 
+def mend_dedupe() -> None:
+    """dedupe 3 asks the union of words for `byValue`, which newer BTrees only give to trees, not to buckets."""
+    from BTrees.IFBTree import IFBTree
+    from dedupe import canopy_index
+
+    plain = canopy_index.mass_weightedUnion
+    if getattr(plain, "is_mended", False):
+        return
+
+    def unite(weighted: Any) -> Any:
+        return IFBTree(plain(weighted))
+
+    unite.is_mended = True  # type: ignore[attr-defined]
+    canopy_index.mass_weightedUnion = unite
+
+
 def with_dedupe(name: str, task: Task, seed: int) -> list[str]:
     """dedupe 3: trained on all labelled pairs, then one-to-one matching."""
     import io
@@ -170,6 +186,7 @@ def with_dedupe(name: str, task: Task, seed: int) -> list[str]:
     import dedupe
     from dedupe import variables
 
+    mend_dedupe()
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     columns = COLUMNS[name]

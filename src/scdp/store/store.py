@@ -102,7 +102,6 @@ class Store:
         self._rows = StoredRows(Records(kept, str(self.folder)), self.id_column, named)
         self._index: WordIndex | None = None
         self._setting: Setting | None = None
-        self._is_whole = True
 
     @property
     def records(self) -> Records:
@@ -164,15 +163,17 @@ class Store:
         """
         with FolderLock(self.folder, "store"):
             manifest = read_manifest(self.folder)
-            if manifest != self.manifest or not self._is_whole:
+            if manifest != self.manifest:
                 self.manifest = manifest
                 self._read()
             remove_uncounted(self.folder, manifest)
-            # Until the disk has it all, what is held here is neither as before nor as after.
-            self._is_whole = False
-            events = self._update(None if new is None else records_from(new), list(delete), list(decisions))
-            self._is_whole = True
-            return events
+            try:
+                return self._update(None if new is None else records_from(new), list(delete), list(decisions))
+            except BaseException:
+                # What is held here is neither as before nor as after; the disk is one of them.
+                self.manifest = read_manifest(self.folder)
+                self._read()
+                raise
 
     def _update(self, new: Records | None, delete: list[str], decisions: list[Decision]) -> list[Event]:
         rows = self._rows
@@ -345,8 +346,6 @@ class Store:
         list of Match
             The likeliest first; one without an entity stands for none of those that are there.
         """
-        if not self._is_whole:
-            self._read()
         rows, compared = self._rows, self._compared
         if not len(rows):
             return [Match(None, 1.0, ())]
