@@ -1,7 +1,9 @@
 """How good the result is, and what more answers would bring: beliefs and random answers enter; F with intervals leaves.
 
 Draws tell the expected F as far as the model is right. Whether it is right is told by questions that were drawn at
-random: their answers shift the log-odds of all pairs, and how far is known no better than these answers tell.
+random: their answers shift the log-odds of all pairs, and how far is known no better than these answers tell. How steep
+log-odds should be, and how many true pairs no draw has, is unsure to begin with as it is for kept results
+(`estimators/reliability.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
+from scdp.estimators.reliability import PRIOR_CLUSTERS, SLOPE_SPREAD
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import Ask, Question, choose_best, patterns_of
 
 LEVEL = 0.9
-# Before any answer, log-odds are wrong by so much (standard deviation); answers of long ago count less.
+# Before any answer, log-odds are too high or too low by so much (standard deviation); answers of long ago count less.
 SHIFT_SPREAD = 0.8
 HALF_LIFE = 40.0
 N_SHIFTS = 200
@@ -122,9 +125,11 @@ def estimate(ask: Ask, answers: Sequence[Answered], n_asked: int, seed: int = 0)
     by_draw = _spread_over_draws(beliefs)
     values = []
     for shifted in shift + spread * rng.standard_normal(N_SHIFTS):
-        q = 1.0 / (1.0 + np.exp(-(log_odds + shifted)))
+        slope = max(1.0 + SLOPE_SPREAD * rng.standard_normal(), 0.0)
+        missed = rng.beta(0.5, PRIOR_CLUSTERS + len(answers))
+        q = 1.0 / (1.0 + np.exp(-(slope * log_odds + shifted)))
         right = sure_linked + float(q[own].sum())
-        true = sure_true + float(q.sum())
+        true = (sure_true + float(q.sum())) / (1.0 - missed)
         off = by_draw[int(rng.integers(len(by_draw)))]
         values.append(_scores(right + off[0], true + off[1], n_links))
     precision, recall, f = (interval(each) for each in np.array(values).T)

@@ -20,6 +20,7 @@ from scdp.estimators.checks import labels_from
 from scdp.estimators.decided import settle_conditions
 from scdp.estimators.inputs import Compared
 from scdp.linkage.candidates import N_STRANGERS, draw_strangers
+from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer, ValueCounts
 from scdp.linkage.law import Pairs
@@ -85,6 +86,15 @@ def find_pairs(
     return left, right
 
 
+class DrawnFew(NamedTuple):
+    """Some records and the entities that they may belong to: ids, what is known of them, and draws."""
+
+    ids: list[str]
+    known: Integers
+    conditions: Conditions | None
+    posterior: Posterior
+
+
 class Placement(NamedTuple):
     """Records that were drawn: their ids, the answer, and the draws."""
 
@@ -108,7 +118,13 @@ def place_all(
     return Placement(list(map(str, table[id_column].tolist())), labels, posterior)
 
 
-def place_few(
+def place_few(model: Any, drawn: DrawnFew) -> Placement:
+    """The answer for records that were drawn with the entities near them."""
+    labels = model._estimate(drawn.posterior, drawn.known, drawn.conditions)
+    return Placement(drawn.ids, labels_from(labels, drawn.known), drawn.posterior)
+
+
+def draw_few(
     model: Any,
     setting: Setting,
     rows: StoredRows,
@@ -116,7 +132,7 @@ def place_few(
     looked_at: Integers,
     freed: set[str],
     said: list[Decision],
-) -> Placement:
+) -> DrawnFew:
     """Draw some rows and the entities that they may belong to; `near` are pairs of rows to begin with."""
     fitted: Any = model.fitted_
     spec = fitted.rows.spec
@@ -151,7 +167,7 @@ def place_few(
         setting.ensemble, pairs, known, n_chains * n_draws, fitted.seed + 1, None, conditions
     )
     posterior = Posterior(drawn.reshape(n_draws, n_chains, -1).transpose(1, 0, 2), fixed=known, shared=True)
-    return Placement(ids, labels_from(model._estimate(posterior, known, conditions), known), posterior)
+    return DrawnFew(ids, known, conditions, posterior)
 
 
 def _compare(

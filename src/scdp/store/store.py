@@ -39,7 +39,16 @@ from scdp.store.files import (
     write_manifest,
 )
 from scdp.store.index import WordIndex
-from scdp.store.placement import Placement, Setting, find_pairs, place_all, place_few, settle_store
+from scdp.store.placement import (
+    DrawnFew,
+    Placement,
+    Setting,
+    draw_few,
+    find_pairs,
+    place_all,
+    place_few,
+    settle_store,
+)
 from scdp.store.rows import StoredRows
 from scdp.table.decisions import Constraints, Decision
 from scdp.table.records import Records, records_from, unique_ids
@@ -310,7 +319,8 @@ class Store:
         assert self._setting is not None
         chosen = np.array(sorted(rows.row_of[record] for record in looked_at), dtype=np.int64)
         near = find_pairs(rows, self._index, self._compared, chosen.tolist())
-        return place_few(self.model, self._setting, rows, near, chosen, freed, said)
+        drawn = draw_few(self.model, self._setting, rows, near, chosen, freed, said)
+        return place_few(self.model, drawn)
 
     @property
     def _compared(self) -> list[str]:
@@ -358,10 +368,10 @@ class Store:
         assert self._setting is not None
         one = records_from([{name: cells.get(name) for name in rows.columns} | {self.id_column: QUERY}])
         near = self._index.find_near((one[name][0] for name in compared), rows.alive)
-        placed = self._weigh_query(one, near)
-        return self._weigh(placed.ids, placed.posterior)
+        drawn = self._draw_query(one, near)
+        return self._weigh(drawn.ids, drawn.posterior)
 
-    def _weigh_query(self, one: Records, near: Integers) -> Placement:
+    def _draw_query(self, one: Records, near: Integers) -> DrawnFew:
         """Draws of a record that is not there and of the entities near it, by a table of these alone."""
         rows = self._rows
         homes = dict.fromkeys(rows.entities[str(rows.columns[self.id_column][row])] for row in near.tolist())
@@ -376,7 +386,7 @@ class Store:
         said = [line for line in self.decisions() if not table.row_of.keys().isdisjoint(line.ids)]
         assert self._setting is not None
         pairs = left, np.full(len(left), query, dtype=np.int64)
-        return place_few(self.model, self._setting, table, pairs, np.array([query]), set(), said)
+        return draw_few(self.model, self._setting, table, pairs, np.array([query]), set(), said)
 
     def _weigh(self, ids: list[str], posterior: Posterior) -> list[Match]:
         query = ids.index(QUERY)
