@@ -8,7 +8,9 @@ import pytest
 from scdp import SCDP, Spec, compare, metrics
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.estimators.checks import row_order, take_rows
+from scdp.table.propose import proposed_comparisons
+from scdp.table.records import Records, records_from
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
 SPEC = Spec(
@@ -105,3 +107,17 @@ def test_columns_from_a_dictionary_and_what_is_refused():
     shared = quick(metric="precomputed", share_clusters=True).fit(square)
     with pytest.raises(InputError, match="call fit with all rows"):
         shared.predict(square)
+
+
+def test_rows_in_the_order_of_ids_are_taken_as_they_are():
+    ids = ["a", "b", "c", "d"]
+    for shuffled in (ids, ["c", "a", "d", "b"], ["b", "b", "a", "c"], ["a", None, "b", "c"]):
+        records = records_from({"id": shuffled, "name": ["w", "x", "y", "z"]})
+        spec = Spec("entity", proposed_comparisons(records, ["name"]), id="id")
+        order = row_order(records, None, None, spec)
+        taken = take_rows(records, order)
+        if shuffled == ids:
+            assert taken is records
+        elif len(set(shuffled)) == 4 and None not in shuffled:
+            assert taken["id"].tolist() == ids
+        assert sorted(order.tolist()) == [0, 1, 2, 3]

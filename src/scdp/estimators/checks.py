@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
+from operator import lt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,6 +192,8 @@ def row_order(
     """An order of new rows that does not depend on the order they came in (as far as rows differ)."""
     if isinstance(new, Records) and spec is not None and spec.id in new.names:
         # Ids tell rows apart by themselves; the others only order those without one.
+        if documents is None and _ascend(new[spec.id].tolist()):
+            return np.arange(len(new))
         ids = _ranks(new, spec.id)
         if len(np.unique(ids)) == len(ids):
             return np.argsort(ids, kind="stable") if documents is None else np.lexsort((ids, documents))
@@ -206,6 +209,11 @@ def row_order(
     return np.lexsort((*given, *keys, *([] if documents is None else [documents])))
 
 
+def _ascend(texts: list[Any]) -> bool:
+    """Whether these are texts in ascending order, no two the same."""
+    return set(map(type, texts)) == {str} and all(map(lt, texts, texts[1:]))
+
+
 def _ranks(records: Records, name: str | None) -> Integers:
     assert name is not None
     column = records.encoded(name)
@@ -217,6 +225,8 @@ def _ranks(records: Records, name: str | None) -> Integers:
 
 def take_rows(new: Any, rows: NDArray[np.intp]) -> Any:
     """The given new rows, of whatever kind."""
+    if np.array_equal(rows, np.arange(len(new))):
+        return new
     if isinstance(new, Records):
         return new.take(rows)
     return new[rows] if new.ndim == 2 else new[np.ix_(rows, rows)]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.base import Estimator
+from scdp.estimators.checks import take_rows
 from scdp.estimators.decided import Decisions, list_decisions
 from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import ClusterResult, UncertainPair
@@ -55,7 +56,7 @@ def cluster_records(
     # Sorted by id, so that nothing depends on the order of the rows.
     order = np.argsort(ids, kind="stable")
     labels, posterior = model.predict_with_posterior(
-        records.take(order), known=given[order], decisions=said or None, random_state=random_state
+        take_rows(records, order), known=given[order], decisions=said or None, random_state=random_state
     )
     back = np.argsort(order)
     named = cluster_names(labels, ids[order], names)
