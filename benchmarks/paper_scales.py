@@ -2,7 +2,7 @@
 
 python -m benchmarks.paper_scales RUN.jsonl digits|references --scales 1,10,0-16 --models cdp,scdp1,scdp3-mean ...
 python -m benchmarks.paper_scales RUN.jsonl show
-python -m benchmarks.paper_scales RUN.jsonl figure --to docs/figures/scales.png
+python -m benchmarks.paper_scales docs/figures/scales.json figure --to docs/figures/scales.png
 
 A scale is a number (unit variance times that number) or a natural one: pixels in [-1, 1], their sums over 2 x 2
 blocks, 0 to 16, 0 to 255; years and counts as they are (raw). Each start is a chain of its own, scored by its point
@@ -150,6 +150,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
+    """The fits of a run: lines, or a list where the file is kept as JSON."""
+    if path.suffix == ".json":
+        return list(json.loads(path.read_text()))
     lines = path.read_text().splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
 
@@ -228,7 +231,8 @@ def draw_figure(path: Path, to: Path) -> None:
             axis.set_xlabel("spread of the features / sigma")
             axis.set_title(f"{task}: {'clusters' if name == 'k' else name.upper()}", fontsize=10)
             axis.spines[["top", "right"]].set_visible(False)
-    axes[0][0].legend(frameon=False, fontsize=8)
+    handles, titles = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, titles, loc="outside lower center", ncols=len(titles), frameon=False, fontsize=9)
     figure.savefig(to, dpi=130, metadata={"Software": None})
 
 
