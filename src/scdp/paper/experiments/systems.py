@@ -96,7 +96,7 @@ class System:
         return parent(task) in self.tasks
 
 
-# The one reading of SCDP-3 that has a proper density on vectors and on distances, and opens clusters (docs/scdp3.md).
+# The one reading of SCDP-3 in all tables: it opens clusters on vectors and on distances (docs/results.md).
 READING = "mean"
 
 _TABLE = (
