@@ -90,3 +90,19 @@ def test_nothing_is_left_to_be_implemented():
     """What subclasses must have is abstract, so that what lacks it cannot be made."""
     raised = [str(path) for path in MODULES if "NotImplementedError" in path.read_text(encoding="utf-8")]
     assert not raised
+
+
+def test_the_architecture_names_files_and_things_that_are_there():
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = re.findall(r"`([\w/]+\.py)`", text)
+    assert len(files) > 15
+    for name in files:
+        assert (
+            (ROOT / name).exists()
+            or (REPOSITORY / name).exists()
+            or (ROOT / "linkage/training" / name).exists()
+        ), name
+    # "`Class.function` (`file.py`" or "`function` (`file.py`": the file defines it, or inherits it.
+    for thing, name in re.findall(r"`([\w.]+)` \(`([\w/]+\.py)`", text):
+        names = {node.name for node in ast.walk(parse(ROOT / name)) if hasattr(node, "name")}
+        assert thing.partition(".")[0] in names, f"{thing} is not in {name}"

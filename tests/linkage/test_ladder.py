@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 from scdp import EntityResolver
-from scdp.blocking import Blocking, candidate_pairs, equal, pool, prefix
-from scdp.blocking import ladder as module
-from scdp.blocking.ladder import MANY, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
+from scdp.blocking import Blocking, candidate_pairs, equal, prefix
+from scdp.blocking.by_size import ladder as module
+from scdp.blocking.by_size import pool
+from scdp.blocking.by_size.ladder import (
+    MANY,
+    Ladder,
+    Step,
+    candidates_a_record,
+    default_blocking,
+    learn_ladder,
+)
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
 from scdp.linkage import resolver_fit

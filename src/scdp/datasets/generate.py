@@ -182,6 +182,7 @@ def make_records(
     n : int
         How many records.
     kind : "people", "citations" or "contacts"
+        What the records are of.
     mean_cluster_size : float, optional
         Records an entity; sizes are geometric. The default is 5 for citations and 1.25 for the others.
     n_types : int

@@ -68,6 +68,7 @@ def make_dozen(name: str) -> Labelled:
     Parameters
     ----------
     name : "people" or "citations"
+        What the records are of.
 
     Returns
     -------

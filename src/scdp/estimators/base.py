@@ -164,7 +164,8 @@ class Estimator(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, groups : as in `fit`
+        X, groups
+            As in `fit`.
         known : array of integers, optional
             Rows with a number keep it, and others may join them or open new clusters; -1 where unknown.
         decisions : path or list of Decision, optional
@@ -199,7 +200,8 @@ class Estimator(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, groups, known, decisions : as in `predict`
+        X, groups, known, decisions
+            As in `predict`.
         random_state : int, optional
             Stands in for that of `fit`.
 
@@ -230,7 +232,8 @@ class Estimator(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, groups, known, decisions, random_state : as in `predict_posterior`
+        X, groups, known, decisions, random_state
+            As in `predict_posterior`.
 
         Returns
         -------
@@ -329,7 +332,8 @@ class Estimator(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, groups : as in `predict`
+        X, groups
+            As in `predict`.
         i, j : int
             The rows, counted from 0.
         posterior : Posterior, optional
@@ -429,7 +433,8 @@ class Estimator(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, groups : as in `predict`
+        X, groups
+            As in `predict`.
         y : array of names or integers
             The true clusters; rows of unknown cluster (None, NaN or -1) are not counted.
 

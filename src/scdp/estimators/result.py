@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats
-from scdp.blocking.pool import BlockingReport
+from scdp.blocking.by_size.pool import BlockingReport
 from scdp.posterior import Posterior
 from scdp.table.records import Records
 from scdp.table.spec import Spec

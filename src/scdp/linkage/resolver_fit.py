@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from scdp._parallel import Progress
 from scdp._typing import Arrays, Features, Floats, Groups, Integers
-from scdp.blocking.ladder import Ladder, learn_ladder
-from scdp.blocking.pool import BlockingReport
+from scdp.blocking.by_size.ladder import Ladder, learn_ladder
+from scdp.blocking.by_size.pool import BlockingReport
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.fitted import Words, array_part, part
@@ -45,8 +45,7 @@ from scdp.posterior import Posterior
 
 # Without labels, pairs of so many records show where the features of pairs lie.
 PRIOR_RECORDS = 500
-IMPORTANCE_RECORDS = 300
-IMPORTANCE_PAIRS = 1000
+IMPORTANCE_RECORDS, IMPORTANCE_PAIRS = 300, 1000
 # Random pairs that show, for an explanation, what strangers look like.
 EXPLAIN_PAIRS = 20_000
 
@@ -377,9 +376,7 @@ class ResolverFit:
 def _read_training(stored: object) -> Training:
     if not isinstance(stored, Mapping):
         raise InputError("'training' is not what belongs there")
-    n_records, n_clusters, n_repeated = (
-        number(stored, name) for name in ("n_records", "n_clusters", "n_repeated")
-    )
+    n_records, n_clusters, n_repeated = (number(stored, name) for name in Training._fields[:3])
     shift = stored.get("shift", 0.0)
     if isinstance(shift, bool) or not isinstance(shift, int | float) or not np.isfinite(shift):
         raise InputError("'shift' is no number")
@@ -406,8 +403,7 @@ def _measure_importance(
     items = take_whole_clusters(np.arange(len(cluster)), cluster, IMPORTANCE_RECORDS, rng)
     pairs = source.pairs(items)
     picked = rng.choice(len(pairs), min(IMPORTANCE_PAIRS, len(pairs)), replace=False)
-    importance: Floats = np.abs(lose_each(ensemble, pairs.features[picked], n_names)).mean(axis=0)
-    return importance
+    return np.abs(lose_each(ensemble, pairs.features[picked], n_names)).mean(axis=0)
 
 
 def lose_each(ensemble: Ensemble, features: Features, n_comparisons: int) -> Floats:

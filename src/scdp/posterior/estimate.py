@@ -91,7 +91,8 @@ def check_answer(answer: str) -> float | None:
 
     Parameters
     ----------
-    answer : "f", "vi", "binder", or "precision=" and a number above 0 and at most 1.
+    answer : str
+        "f", "vi", "binder", or "precision=" and a number above 0 and at most 1.
     """
     if answer in ("f", "vi", "binder"):
         return None

@@ -17,6 +17,7 @@ def find_id_column(records: Records, others: tuple[str | None, ...] = ()) -> str
     Parameters
     ----------
     records : Records
+        The table.
     others : tuple of str
         Columns that have another role.
 

@@ -22,10 +22,10 @@ from scdp.blocking import (
     text,
     tokens,
 )
+from scdp.blocking.by_size.pool import ChosenBlocking, RulePool
 from scdp.blocking.estimates import scaled_up_candidates
 from scdp.blocking.hashes import scattered
 from scdp.blocking.keys import TextColumns
-from scdp.blocking.pool import ChosenBlocking, RulePool
 from scdp.blocking.training import profile
 from scdp.errors import InputError
 from scdp.table.records import Records
