@@ -40,7 +40,6 @@ from scdp.linkage.features import Comparer
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
-from scdp.table.decisions import Decision
 from scdp.table.records import Records, records_from
 from scdp.table.spec import Spec
 
@@ -250,14 +249,14 @@ def check_compared(spark: Any, blocked: Blocked) -> int:
 
 def check_draws(spark: Any, blocked: Blocked) -> None:
     nobody = np.full(len(blocked.records), -1)
-    found = SparkEngine(spark).sample_blocked(blocked, nobody, 8, seed=11).draws
-    wanted = InThreads(1).sample_blocked(blocked, nobody, 8, seed=11).draws
+    found = SparkEngine(spark).sample_blocked(blocked, nobody, 8, seed=11)
+    wanted = InThreads(1).sample_blocked(blocked, nobody, 8, seed=11)
     assert 0.5 < len(np.unique(wanted[0])) / len(nobody) < 0.99
     np.testing.assert_array_equal(found, wanted)
 
 
 def check_clusters_of_20_000_records(spark: Any) -> None:
-    """One worker, two workers and Spark: the same clusters, probabilities and uncertain pairs, under decisions."""
+    """One worker, two workers and Spark: the same clusters, probabilities and uncertain pairs."""
     with pytest.MonkeyPatch.context() as patch:
         # So that these records are too many for all their pairs, as millions would be.
         patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 10_000)
@@ -265,29 +264,15 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
         # A sample settles the match rate, as of millions.
         patch.setattr("scdp.linkage.candidates.SETTLED_BY", 5_000)
         model, new = people_model(make_records(600, kind="people", seed=1)), people_table(20_000)
-        said = decide_at_random(new["id"], 200)
         one, two, on_spark = (
-            cluster_records(model.set_params(engine=engine), new, decisions=said)
+            cluster_records(model.set_params(engine=engine), new)
             for engine in (LocalEngine(1, fewest=0), LocalEngine(2, fewest=0), SparkEngine(spark))
         )
     assert 15_000 < one.n_clusters < 18_000
-    label = dict(zip(one.ids.tolist(), one.labels.tolist(), strict=True))
-    for decided in said:
-        first, second = (label[identifier] for identifier in decided.ids)
-        assert (first == second) == (decided.decision == "same")
     for other in (two, on_spark):
         np.testing.assert_array_equal(one.labels, other.labels)
         np.testing.assert_array_equal(one.probabilities, other.probabilities)
         assert one.uncertain == other.uncertain
-
-
-def decide_at_random(ids: np.ndarray, n: int) -> list[Decision]:
-    """Decisions about random pairs, right or wrong; each record is in one of them."""
-    rows = np.random.default_rng(3).permutation(len(ids))[: 2 * n].reshape(n, 2)
-    return [
-        Decision((str(ids[a]), str(ids[b])), "same" if number % 2 else "different")
-        for number, (a, b) in enumerate(rows.tolist())
-    ]
 
 
 def check_digest(spark: Any) -> None:
