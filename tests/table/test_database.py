@@ -71,3 +71,10 @@ def test_plain_files_are_read_by_the_database(small_files, tmp_path: Path):
         assert found is not None
         assert same(found, read_delimited(text, delimiter, str(place)))
         assert same(read_records(place), found)
+
+
+def test_a_file_whose_name_is_a_pattern_is_not_mistaken_for_another(small_files, tmp_path: Path):
+    (tmp_path / "a1.csv").write_text("x,y\nwrong,wrong\n", encoding="utf-8")
+    place = tmp_path / "a[1].csv"
+    place.write_text("x,y\nright,right\n", encoding="utf-8")
+    assert read_records(place)["x"].tolist() == ["right"]

@@ -17,6 +17,8 @@ from scdp.table.records import Column, Records, column_of, header_names, records
 MOSTLY_DISTINCT = 0.9
 # Files of fewer characters are read by Python, which takes less time than to start a database.
 FEWEST_CHARACTERS = 4_000_000
+# With these in its path a file would be a pattern to the database, and stand for others.
+PATTERN = frozenset("*?[]{}")
 
 
 def quoted(name: str) -> str:
@@ -52,7 +54,7 @@ def read_plain_text(text: str, place: Path, delimiter: str) -> Records | None:
     Plain is a file of UTF-8 (the text is what it holds, from its first byte on) with a header, a line for each row, and
     quotes only around whole cells. What is wrong with any other is told by the reader that goes row by row.
     """
-    if len(text) < FEWEST_CHARACTERS:
+    if len(text) < FEWEST_CHARACTERS or PATTERN & set(str(place)):
         return None
     header = text[: text.find("\n") + 1].rstrip("\r\n")
     if delimiter not in header or '"' in header or not _is_plain(text, delimiter):
