@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scdp.errors import InputError
@@ -44,6 +44,9 @@ def test_what_csv_writes_is_read_as_row_by_row(small_files, tmp_path: Path, rows
 
 
 @given(body=st.text(alphabet='ab",\n\r ', max_size=24))
+@example(body=', ""')
+@example(body=',"" ')
+@example(body='a"b",c')
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_not_plain_is_left_to_the_other_reader(small_files, tmp_path: Path, body):
     text, place = "x,y\n" + body, tmp_path / "some.csv"

@@ -71,15 +71,15 @@ def read_plain_text(text: str, place: Path, delimiter: str) -> Records | None:
 
 
 def _is_plain(text: str, delimiter: str) -> bool:
-    """Whether rows are lines without an empty one among them, and quotes stand at the ends of cells or in twos."""
+    """Whether rows are lines, none of them empty, and quotes stand around whole cells, or in twos in them."""
     if "\r" in text and ('"' in text or not text.count("\r") == text.count("\r\n") == text.count("\n")):
         return False
     if "\n\n" in text or "\n\r" in text or text.startswith(("\n", "\r")):
         return False
     if '"' not in text:
         return True
-    ends = re.escape(delimiter) + '\\n"'
-    return re.search(f'(?<![{ends}])"(?![{ends}])', text) is None
+    end = "[^" + re.escape(delimiter) + "\\n]"
+    return '"' not in re.sub(f'(?<!{end})"[^"]*(?:""[^"]*)*"(?!{end})', "", text)
 
 
 def _is_even(text: str, delimiter: str, n_rows: int, n_columns: int) -> bool:
