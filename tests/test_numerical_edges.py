@@ -17,7 +17,7 @@ from scdp.chains.checkpoint import read
 from scdp.chains.sweep import sweep
 from scdp.compare.comparison import learned_scale
 from scdp.compare.distances.storage import safe_unit
-from scdp.errors import InputError, NumericalError
+from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.metrics import rand_index
 from scdp.posterior.diagnostics import ConvergenceWarning
 
@@ -48,7 +48,9 @@ def check_sound(model: SCDP, rows: Any) -> None:
     """Labels for all rows, and no number in draws, traces or probabilities that is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        # Of one row or two, units mean little, and saying so is no fault.
+        for allowed in (ConvergenceWarning, UnitsWarning):
+            warnings.simplefilter("ignore", allowed)
         labels, posterior = model.predict_with_posterior(rows)
     assert labels.shape == (len(rows),)
     assert labels.min() >= 0
