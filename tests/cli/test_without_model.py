@@ -66,6 +66,6 @@ def test_a_third_table_is_refused(table: Path, tmp_path: Path):
 
 
 def test_a_model_has_its_own_spec(table: Path, tmp_path: Path):
-    code, output = call("cluster", tmp_path, table, "--entity", "who", "--out", tmp_path / "clusters.csv")
+    code, output = call("cluster", tmp_path, table, "--id", "who", "--out", tmp_path / "clusters.csv")
     assert code == 2
     assert "the model has its own" in output

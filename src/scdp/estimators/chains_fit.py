@@ -244,8 +244,9 @@ FAR_FROM_THE_PRIOR = 3.0
 def spreads_of(rows: Rows) -> Floats:
     """By feature, the spread of all rows in the units of `fit`; of distances, the root of half their mean square."""
     if isinstance(rows, Points):
-        scaled = (rows.values - rows.mean) / rows.scale
-        return np.asarray(Points.of(scaled, standardize=True).scale)
+        # One after another, so that nothing of the size of all rows is made.
+        own = [Points.of(column[:, None], standardize=True).scale[0] for column in rows.values.T]
+        return np.array(own) / rows.scale
     assert isinstance(rows, Compared | Precomputed)
     columns = rows.distances.values.T
     squares = [
