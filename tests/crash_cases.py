@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -207,7 +208,12 @@ def _ended(
     if process.returncode == -signal.SIGKILL:
         tally.kills += 1
         tally.with_checkpoint += bool(job.kept(out))
-        return _is_there(job, out)
+        if not _is_there(job, out):
+            return False
+        # The result is whole; its checkpoint, which is removed after it got its name, may not be gone yet.
+        for left in out.glob("*.checkpoint"):
+            shutil.rmtree(left)
+        return True
     assert process.returncode == 0, errors
     return True
 
