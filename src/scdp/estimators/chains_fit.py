@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,23 +241,32 @@ ALIKE = 1.25
 FAR_FROM_THE_PRIOR = 3.0
 
 
-def spreads_of(rows: Rows) -> Floats:
-    """By feature, the spread of all rows in the units of `fit`; of distances, the root of half their mean square."""
+class Units(NamedTuple):
+    """By feature, the spread of all rows in the units of `fit`, and how many of these their mean is away."""
+
+    spread: Floats
+    shift: Floats
+
+
+def units_of(rows: Rows) -> Units:
+    """The units of all rows; of distances, which have no mean, the root of half their mean square."""
     if isinstance(rows, Points):
         # One after another, so that nothing of the size of all rows is made.
-        own = [Points.of(column[:, None], standardize=True).scale[0] for column in rows.values.T]
-        return np.array(own) / rows.scale
+        own = [Points.of(column[:, None], standardize=True) for column in rows.values.T]
+        mean, scale = (np.concatenate([getattr(one, name) for one in own]) for name in ("mean", "scale"))
+        return Units(scale / rows.scale, np.abs(mean - rows.mean) / rows.scale)
     assert isinstance(rows, Compared | Precomputed)
     columns = rows.distances.values.T
     squares = [
         np.nansum(column.astype(np.float64) ** 2) / max((~np.isnan(column)).sum(), 1) for column in columns
     ]
-    return np.where(np.array(squares) > 0, np.sqrt(0.5 * np.array(squares)), 1.0)
+    spread = np.where(np.array(squares) > 0, np.sqrt(0.5 * np.array(squares)), 1.0)
+    return Units(spread, np.zeros(len(spread)))
 
 
 def describe_scale(rows: Rows, features: tuple[str, ...], mean_variance: float) -> str | None:
     """Which feature is far from the scale that the prior on means takes for granted, in words; None where none is."""
-    ratio = spreads_of(rows) / np.sqrt(mean_variance)
+    ratio = units_of(rows).spread / np.sqrt(mean_variance)
     worst = int(np.argmax(np.abs(np.log(ratio))))
     if not abs(np.log(ratio[worst])) > np.log(FAR_FROM_THE_PRIOR):
         return None
@@ -272,9 +281,7 @@ def describe_units(rows: Rows, features: tuple[str, ...]) -> str | None:
     """Which feature has other units in all rows together than those of `fit`, in words; None where none has."""
     if isinstance(rows, Precomputed):  # distances between rows of fit and new ones are not known
         return None
-    ratio, shift = spreads_of(rows), np.zeros(len(features))
-    if isinstance(rows, Points):
-        shift = np.abs(Points.of(rows.values, standardize=True).mean - rows.mean) / rows.scale
+    ratio, shift = units_of(rows)
     away = np.maximum(np.abs(np.log(ratio)) / np.log(ALIKE), shift / (ALIKE - 1))
     worst = int(np.argmax(away))
     if not away[worst] > 1:

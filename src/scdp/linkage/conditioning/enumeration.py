@@ -182,6 +182,15 @@ def enumerate_law(few: Few, weights: Weights, n_rescans: int) -> tuple[States, F
 
 
 @kernel
+def count_left(done: int, n: int) -> int:
+    """How many of n records have not come yet, by the bits of those that have."""
+    n_left = 0
+    for i in range(n):
+        n_left += (done >> i) & 1 == 0
+    return n_left
+
+
+@kernel
 def rescan(
     few: Few, weights: Weights, states: States, codes: Integers, law: Floats, n_rescans: int
 ) -> Floats:
@@ -209,9 +218,7 @@ def rescan(
         reached = np.zeros((1 << n, n_states))
         reached[0] = law
         for done in range((1 << n) - 1):
-            n_left = 0
-            for i in range(n):
-                n_left += (done >> i) & 1 == 0
+            n_left = count_left(done, n)
             for s in range(n_states):
                 mass = reached[done, s] / n_left
                 if mass == 0.0:
@@ -234,9 +241,7 @@ def merge(few: Few, weights: Weights, states: States, codes: Integers, law: Floa
     reached = np.zeros((1 << n, n_states))
     reached[0] = law
     for done in range((1 << n) - 1):
-        n_left = 0
-        for i in range(n):
-            n_left += (done >> i) & 1 == 0
+        n_left = count_left(done, n)
         for s in range(n_states):
             mass = reached[done, s] / n_left
             if mass == 0.0:

@@ -22,7 +22,7 @@ from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Limits
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
 from scdp.linkage.forward import Names, Room, connect, make_room, place_component, shuffle, uniform
-from scdp.linkage.law import OPEN, Neighbours, Weights
+from scdp.linkage.law import OPEN, Neighbours, Weights, choose
 
 # Tries of the whole process, in components of up to so many records; of larger ones there is only the first draw.
 TRIES = 16
@@ -124,31 +124,16 @@ def choose_within(
                 if holds[touched[a], limits.source[i]] > 0:
                     met[touched[a]] = -1
         i = next_of[i]
-    highest = 0.0
+    n_allowed = 0
     for a in range(n_touched):
         k = touched[a]
-        mean = weights.floor + total[k] / (size[k] * n_members)
-        total[k] = weights.bias + weights.growth * np.log(float(size[k])) + mean
-        if size[k] > 1:
-            total[k] += weights.third
         if met[k] > 0:
-            highest = max(highest, total[k])
-    everything = np.exp(-highest)
-    for a in range(n_touched):
-        k = touched[a]
-        total[k] = np.exp(total[k] - highest) if met[k] > 0 else 0.0
-        everything += total[k]
-    left = chance * everything
-    choice = OPEN
-    for a in range(n_touched):
-        k = touched[a]
-        if choice == OPEN:
-            left -= total[k]
-            if left < 0.0 and met[k] > 0:
-                choice = k
-        met[k] = 0
-        total[k] = 0.0
-    return choice
+            touched[n_allowed] = k
+            n_allowed += 1
+        else:
+            met[k] = 0
+            total[k] = 0.0
+    return choose(n_allowed, touched, total, met, size, n_members, weights.bias, weights, chance)
 
 
 @kernel

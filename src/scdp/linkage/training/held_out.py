@@ -123,7 +123,6 @@ class HeldOutOutcome(NamedTuple):
 
     probability: Floats
     together: Booleans
-    n_records: int
     n_missed: int
     n_drawn: float
     n_true: int
@@ -184,4 +183,4 @@ class HeldOutTrial:
         together = self.cluster_of[self.pairs.left] == self.cluster_of[self.pairs.right]
         sizes = np.bincount(self.cluster_of)
         missed = int((sizes * (sizes - 1) // 2).sum() - together.sum())
-        return HeldOutOutcome(met / n_draws, together, n, missed, n_drawn, len(sizes))
+        return HeldOutOutcome(met / n_draws, together, missed, n_drawn, len(sizes))

@@ -145,7 +145,19 @@ def _without_empty(labels: Integers, apart: Floats, n_clusters: int) -> Integers
 class OracleBaseline(PairBaseline):
     """A baseline that is told the number of clusters: by the `gold` labels of `predict`, or as `n_clusters`."""
 
-    n_clusters: int | None
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        spec: Spec | None = None,
+        n_starts: int = 10,
+        random_state: int = 0,
+        raw: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.spec = spec
+        self.raw = raw
+        self.n_starts = n_starts
+        self.random_state = random_state
 
     def predict(self, X: Any, groups: Any = None, gold: Any = None) -> Integers:
         """ORACLE: `gold` are the true clusters of X; each group gets as many clusters as it truly has."""
@@ -181,20 +193,6 @@ class OracleKMeans(OracleBaseline):
     """
 
     needs_labels = False
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        spec: Spec | None = None,
-        n_starts: int = 10,
-        random_state: int = 0,
-        raw: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.spec = spec
-        self.raw = raw
-        self.n_starts = n_starts
-        self.random_state = random_state
 
     def _learn(self, items: Any, labels: Integers | None, groups: NDArray[Any] | None) -> None:
         # k-means learns nothing from clusters: all rows give the scales, whether their clusters are known or not.

@@ -13,7 +13,6 @@ from scdp.compare.distances import Distances
 from scdp.errors import InputError
 from scdp.paper.baselines.oracle_k_means import OracleBaseline, k_means_under
 from scdp.paper.baselines.pairs import Compared, PairTable, Vectors, pair_features, take_raw
-from scdp.table.spec import Spec
 
 # Directions that vary less than this beside the most varied one weigh nothing.
 NEGLIGIBLE = 1e-9
@@ -44,20 +43,6 @@ class RCA(OracleBaseline):
     Vectors get the full inverse of the covariance within training clusters; distances, and vectors with missing values,
     the inverse of each feature's variance. After `fit`: `metric_`.
     """
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        spec: Spec | None = None,
-        n_starts: int = 10,
-        random_state: int = 0,
-        raw: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.spec = spec
-        self.n_starts = n_starts
-        self.random_state = random_state
-        self.raw = raw
 
     def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         table = PairTable.of(items.layout, labels)
