@@ -1,6 +1,8 @@
 """Whether the intervals of precision, recall, F and B-cubed hold the truth, and those of counts by segment.
 
-python -m benchmarks.estimates [--sets rldata500,...] [--splits 5] [--labels 60] [--most 300] [--judged 50] [--out FILE]
+python -m benchmarks.estimates [--sets rldata500,...] [--seeds 0,1,2,3,4] [--labels 30%] [--most 300] [--judged 50]
+    [--out FILE]
+python -m benchmarks.estimates --read FILE FILE ...     the summary of what several runs wrote
 
 Of each development set, some clusters are labelled and others, up to `--most` records, are clustered; by turns the
 answer is that of highest F, or one with a floor on precision, so that recalls differ. Judged records are drawn by the
@@ -40,15 +42,22 @@ FEWEST = 10
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(TABLES))
-    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--seeds", default="0,1,2,3,4", help="a split of each set for each")
+    parser.add_argument(
+        "--read", type=Path, nargs="+", metavar="FILE", help="sum up what runs wrote, and run nothing"
+    )
     parser.add_argument("--most", type=int, default=300, help="records to cluster")
-    parser.add_argument("--labels", default="60", help="labelled clusters, or a share such as 30%%")
+    parser.add_argument("--labels", default="30%", help="labelled clusters, or a share of them")
     parser.add_argument("--judged", type=int, default=50, help="records that are judged")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
-    for seed in range(options.splits):
+    if options.read:
+        rows = [row for path in options.read for row in json.loads(path.read_text(encoding="utf-8"))]
+        print_summary(rows)
+        return
+    for seed in map(int, options.seeds.split(",")):
         for name in options.sets.split(","):
             for problem in problems(name, [options.labels], seed, options.most):
                 rows.append(measure(problem, seed, options.judged))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,21 +48,28 @@ class Browser:
     def __init__(self, chromium: object, folder: Path) -> None:
         self._chromium, self._folder = chromium, folder
 
-    def visit(self, path: Path, width: int = LAPTOP) -> Visit:
-        """Open the file; the picture of the whole page is written to the folder."""
+    def visit(
+        self,
+        path: Path,
+        width: int = LAPTOP,
+        scheme: str = "light",
+        act: Callable[[Any], object] | None = None,
+    ) -> Visit:
+        """Open the file and do something there; the picture of the whole page is written to the folder."""
         phone = width <= WIDEST_PHONE
         context = self._chromium.new_context(
             viewport={"width": width, "height": 844 if phone else 800},
             is_mobile=phone,
             device_scale_factor=2 if phone else 1,
             service_workers="block",
+            color_scheme=scheme,
         )
         try:
-            return self._read(context.new_page(), path, width)
+            return self._read(context.new_page(), path, width, scheme, act)
         finally:
             context.close()
 
-    def _read(self, page, path: Path, width: int) -> Visit:
+    def _read(self, page, path: Path, width: int, scheme: str, act) -> Visit:
         address, requests, console = path.resolve().as_uri(), [], []
 
         def meet(route) -> None:
@@ -76,7 +84,9 @@ class Browser:
         page.on("console", lambda message: console.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: console.append(f"error: {error}"))
         page.goto(address, wait_until="load")
-        picture = self._folder / f"{path.stem}-{width}.png"
+        if act is not None:
+            act(page)
+        picture = self._folder / f"{path.stem}-{width}-{scheme}.png"
         page.screenshot(path=picture, full_page=True)
         return Visit(
             requests,

@@ -162,7 +162,7 @@ def test_a_histogram_has_a_bar_for_each_number_seen():
     assert titles == ["3: 66.7%", "4: 16.7%", "5: 16.7%"]
     heights = [float(bar.get("height")) for bar in bars]
     assert heights[0] == pytest.approx(4 * heights[1], rel=0.01)
-    assert bars[0].get("fill") == bars[1].get("fill") != bars[2].get("fill")
+    assert bars[0].get("style") == bars[1].get("style") != bars[2].get("style")
     assert "true: 7" in "".join(root.itertext())
 
 

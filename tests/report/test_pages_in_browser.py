@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -82,6 +83,7 @@ PAGES = {
         "Can the probabilities be believed?",
         "Can the draws be trusted?",
         "The most uncertain decisions",
+        "All clusters",
     ],
 }
 
@@ -96,6 +98,78 @@ def test_the_page_is_whole_and_fits_the_screen(browser, request, name, width):
     assert visit.width <= width
     assert visit.smallest_text >= LEGIBLE
     assert visit.picture.stat().st_size > 20_000
+
+
+# ---- the clusters of a report ----
+
+
+def status(page):
+    return page.locator("#clusters-status").inner_text()
+
+
+def test_clusters_are_browsed_searched_and_filtered(browser, cluster_page):
+    made = made_result()
+    sizes = np.unique(made.labels, return_counts=True)[1]
+
+    def act(page):
+        page.wait_for_selector("#clusters-list details")
+        assert status(page) == f"1 to 25 of {made.n_clusters} clusters"
+        assert page.locator("#clusters-list details").count() == 25
+        page.click("#clusters-after")
+        assert status(page) == f"26 to {made.n_clusters} of {made.n_clusters} clusters"
+        page.select_option("#clusters-size", label="one record")
+        assert status(page).endswith(f"of {(sizes == 1).sum()} clusters")
+        page.select_option("#clusters-size", label="any size")
+        page.select_option("#clusters-order", label="largest first")
+        first = page.locator("#clusters-list details").first
+        assert f"{sizes.max()} records" in first.inner_text()
+        first.locator("summary").click()
+        assert first.locator("tr").count() == 1 + sizes.max()
+        # The id of one record is enough to find its cluster.
+        page.fill("#clusters-search", made.ids[7].upper())
+        page.wait_for_timeout(400)
+        names = page.locator("#clusters-list summary b").all_inner_texts()
+        assert made.labels[7] in names
+        assert len(names) < made.n_clusters
+        page.fill("#clusters-search", "no such thing")
+        page.wait_for_timeout(400)
+        assert status(page) == "0 clusters"
+
+    visit = browser.visit(cluster_page, act=act)
+    assert visit.console == []
+    assert visit.requests == []
+
+
+@pytest.mark.parametrize("width", [LAPTOP, PHONE])
+def test_the_page_follows_the_readers_light(browser, cluster_page, width):
+    seen = {}
+    for scheme in ("light", "dark"):
+        visit = browser.visit(
+            cluster_page,
+            width,
+            scheme,
+            lambda page, scheme=scheme: seen.update(
+                {scheme: page.evaluate("getComputedStyle(document.body).backgroundColor")}
+            ),
+        )
+        assert visit.console == []
+        assert visit.width <= width
+    light, dark = (sum(map(int, re.findall(r"\d+", seen[scheme]))) for scheme in ("light", "dark"))
+    assert light > 600
+    assert dark < 150
+
+
+def test_a_script_of_others_does_not_run(browser, tmp_path):
+    path = tmp_path / "page.html"
+    write_report(path, made_result())
+    hostile = path.read_text(encoding="utf-8").replace(
+        "</main>", "<script>document.title='run'</script></main>"
+    )
+    path.write_text(hostile, encoding="utf-8")
+    titles = []
+    visit = browser.visit(path, act=lambda page: titles.append(page.title()))
+    assert titles == [made_result().title]
+    assert "Content Security Policy" in visit.console[0]
 
 
 # ---- the browser itself: it would tell ----

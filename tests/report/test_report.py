@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ElementTree
+import zlib
+from base64 import b64decode, b64encode
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from report_cases import made_calibration, made_learned, made_result, two_record
 from scdp.errors import InputError
 from scdp.estimators.result import UncertainPair
 from scdp.posterior import Posterior
+from scdp.report import clusters
 from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, size_classes, trace_lines
 from scdp.report.layout import isolated, marked, shown, spelled
 from scdp.report.result_page import report_html, write_report
@@ -59,19 +64,82 @@ def test_the_page_is_well_formed_and_asks_for_nothing(page):
     checker.feed(page)
     assert checker.open == []
     assert checker.addresses == []
-    assert not {"script", "link", "iframe", "object", "img"} & set(checker.tags)
+    assert not {"link", "iframe", "object", "img"} & set(checker.tags)
     assert "url(" not in page
     assert "default-src 'none'" in page
 
 
+def test_only_the_pages_own_script_can_run(page):
+    scripts = re.findall("<script(.*?)>(.*?)</script>", page, re.DOTALL)
+    assert [attributes for attributes, _ in scripts] == [' id="clusters-data" type="text/plain"', ""]
+    digest = b64encode(sha256(scripts[1][1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'\"" in page
+    assert "innerHTML" not in scripts[1][1]
+
+
+def unpacked(page):
+    (packed,) = re.findall('type="text/plain">(.*?)</script>', page)
+    return json.loads(zlib.decompress(b64decode(packed)))
+
+
+def test_the_page_holds_every_cluster_and_record(result, page):
+    data = unpacked(page)
+    assert sorted(data["ids"]) == sorted(result.ids)
+    assert sorted(data["names"]) == sorted(set(result.labels))
+    assert data["columns"][:4] == ["author", "title", "venue", "year"]
+    start = 0
+    for name, size, least in zip(data["names"], data["sizes"], data["least"], strict=True):
+        rows = [result.ids.tolist().index(identifier) for identifier in data["ids"][start : start + size]]
+        assert set(result.labels[rows]) == {name}
+        assert size == (result.labels == name).sum()
+        assert least == pytest.approx(100 * result.probabilities[rows].min(), abs=0.51)
+        cells = [column[start] for column in data["cells"]]
+        assert cells == [result.records[column][rows[0]] for column in data["columns"]]
+        start += size
+
+
+def test_a_page_too_large_leaves_out_columns_and_then_sure_clusters_and_says_so(result, monkeypatch):
+    whole = len(zlib.compress(json.dumps(unpacked(report_html(result))).encode()))
+    monkeypatch.setattr(clusters, "MOST_BYTES", whole * 9 // 10)
+    fewer = unpacked(report_html(result))
+    assert 3 <= len(fewer["columns"]) < len(result.records.names) - 1
+    assert len(fewer["ids"]) == result.n_records
+    monkeypatch.setattr(clusters, "MOST_BYTES", whole // 4)
+    page = report_html(result)
+    kept = unpacked(page)
+    assert 1 <= len(kept["names"]) < result.n_clusters
+    assert f"The page holds {len(kept['names'])} of {result.n_clusters} clusters" in page
+    assert max(kept["least"]) <= 100 * result.probabilities.max()
+
+
+def test_the_estimate_is_on_top(result, page):
+    top = words_of(page[: page.index("How many clusters?")])
+    for name in ("f", "precision", "recall", "b_cubed"):
+        found = result.expected[name]
+        assert f"{found['mean']:.3f}" in top
+        assert f"90% interval {found['low']:.3f} to {found['high']:.3f}" in top
+
+
+def test_a_resolver_has_bars_in_words(result):
+    learned = made_learned(weights=np.array([[4.0, 1.0, 0.2, 0.01]]), type_shares=np.ones(1))
+    words = words_of(report_html(replace(result, learned=learned)))
+    assert (
+        "title counts much (4) author counts (1) year counts little (0.2) venue counts hardly at all" in words
+    )
+    assert "type 1" not in words
+
+
 def test_it_has_every_section(page):
     assert re.findall("<h2>(.*?)</h2>", page) == [
+        "How good is it? Estimated without gold clusters, from the draws",
         "How many clusters?",
         "How large are they?",
         "What was learned",
         "Can the probabilities be believed?",
         "Can the draws be trusted?",
+        "The clusters most in doubt, as pictures",
         "The most uncertain decisions",
+        "All clusters",
     ]
 
 
@@ -98,8 +166,8 @@ def test_only_the_heaviest_of_many_features_are_shown(result):
         features=tuple(f"pixel {k}" for k in range(256)), weights=weights, type_shares=None
     )
     words = words_of(report_html(replace(result, learned=learned)))
-    assert "pixel 7 50" in words
-    assert "pixel 200 50" in words
+    assert "pixel 7 counts much (50)" in words
+    assert "pixel 200 counts much (50)" in words
     assert "Not shown: 232 lighter features." in words
 
 
@@ -260,8 +328,11 @@ def test_markup_in_records_is_shown_and_not_obeyed():
     checker.feed(page)
     assert checker.open == []
     assert checker.addresses == []
-    assert not {"script", "img"} & set(checker.tags)
+    assert checker.tags.count("script") == 2
+    assert "img" not in checker.tags
     assert "&lt;script&gt;" in page
+    # What the script shows is text: markup stays as it was written.
+    assert unpacked(page)["cells"][0][0] == ATTACK
 
 
 @pytest.mark.parametrize("unseen", UNSEEN, ids=lambda unseen: f"U+{ord(unseen):04X}")

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats
-from scdp.report.layout import shown
+from scdp.report.layout import shortened, shown
 
-# Okabe and Ito's colours: they differ for colour-blind readers too.
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#666666")
-PALE = "#b8cbdc"
-# The yellow and the grey at the end cannot be told from paper and axes when drawn as thin lines.
-N_LINE_COLOURS = 6
+# Okabe and Ito's colours: they differ for colour-blind readers too, and are seen on white and on black.
+LINES = ("var(--blue)", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 MOST_BARS = 48
 MOST_POINTS = 400
 SIZE_STARTS = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
-PAPER = np.array([246, 248, 250])
-INK = np.array([16, 58, 110])
+# Links less often drawn than this are left out of a graph.
+LEAST_DRAWN = 0.02
+LONGEST_LABEL = 12
 
 Integers = NDArray[np.integer[Any]]
 
@@ -41,14 +41,14 @@ def histogram(
     for place, share in enumerate(shares.tolist()):
         first, height = low + place * width, tall * share / float(shares.max())
         last = first + width - 1
-        shade = PALETTE[0] if interval[0] <= last and first <= interval[1] else PALE
+        shade = "blue" if interval[0] <= last and first <= interval[1] else "pale"
         x = 20 + place * step
         if share > 0:
             values = f"{first}" if width == 1 else f"{first} to {last}"
             parts.append(_bar(x, base - height, step, height, shade, f"{values}: {share:.1%}"))
         if _is_ticked(place, len(shares), len(str(high))):
             parts.append(f'<text x="{x + step / 2:.1f}" y="208" text-anchor="middle">{first}</text>')
-    parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" stroke="#8a97a5"/>')
+    parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" style="stroke:var(--axis)"/>')
     if truth is not None:
         parts.append(_truth_line(20 + (truth - low + 0.5) * step / width, f"{word}: {truth}"))
     return drawing(460, 216, parts, "Histogram of the number of clusters over the draws")
@@ -57,7 +57,7 @@ def histogram(
 def _bar(x: float, y: float, step: float, height: float, colour: str, title: str) -> str:
     return (
         f'<rect x="{x + 0.08 * step:.1f}" y="{y:.1f}" width="{0.84 * step:.1f}" '
-        f'height="{height:.1f}" rx="2" fill="{colour}"><title>{title}</title></rect>'
+        f'height="{height:.1f}" rx="2" style="fill:var(--{colour})"><title>{title}</title></rect>'
     )
 
 
@@ -70,8 +70,9 @@ def _truth_line(x: float, text: str) -> str:
     # The text keeps clear of the edges.
     middle = min(max(x, 45.0), 415.0)
     return (
-        f'<line x1="{x:.1f}" y1="24" x2="{x:.1f}" y2="190" stroke="#d55e00" stroke-width="2" stroke-dasharray="4 3"/>'
-        f'<text x="{middle:.1f}" y="16" text-anchor="middle" fill="#b34700">{text}</text>'
+        f'<line x1="{x:.1f}" y1="24" x2="{x:.1f}" y2="190" style="stroke:var(--orange);stroke-width:2;'
+        'stroke-dasharray:4 3"/>'
+        f'<text x="{middle:.1f}" y="16" text-anchor="middle" style="fill:var(--orange)">{text}</text>'
     )
 
 
@@ -86,9 +87,9 @@ def size_bars(sizes: Integers) -> str:
         middle = f'x="{x + step / 2:.1f}" text-anchor="middle"'
         parts.append(f'<text {middle} y="208">{name}</text>')
         if number:
-            parts.append(_bar(x, base - height, step, height, PALETTE[2], f"{number} clusters of {name}"))
+            parts.append(_bar(x, base - height, step, height, "green", f"{number} clusters of {name}"))
             parts.append(f'<text {middle} y="{base - height - 5:.1f}">{number}</text>')
-    parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" stroke="#8a97a5"/>')
+    parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" style="stroke:var(--axis)"/>')
     return drawing(460, 216, parts, "Bars: how many clusters there are of each size")
 
 
@@ -109,8 +110,8 @@ def calibration_plot(predicted: Floats, observed: Floats, count: Integers) -> st
     """The observed share against the predicted probability, a dot a bin as large as it is full; best on the line."""
     left, top, edge = 56.0, 14.0, 320.0
     parts = [
-        f'<rect x="{left}" y="{top}" width="{edge}" height="{edge}" fill="#f7f9fb" stroke="#dde3e9"/>',
-        f'<path d="M{left} {top + edge}L{left + edge} {top}" stroke="#8a97a5" stroke-dasharray="4 3"/>',
+        f'<rect x="{left}" y="{top}" width="{edge}" height="{edge}" style="fill:var(--field);stroke:var(--line)"/>',
+        f'<path d="M{left} {top + edge}L{left + edge} {top}" style="stroke:var(--axis)" stroke-dasharray="4 3"/>',
     ]
     for tick in (0.0, 0.5, 1.0):
         parts.append(
@@ -126,8 +127,8 @@ def calibration_plot(predicted: Floats, observed: Floats, count: Integers) -> st
         radius = 4 + 10 * np.sqrt(count[place]) / largest
         title = f"{count[place]} pairs: predicted {predicted[place]:.2f}, observed {observed[place]:.2f}"
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{PALETTE[0]}" fill-opacity=".75" '
-            f'stroke="#fff"><title>{title}</title></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill-opacity=".75" '
+            f'style="fill:var(--blue);stroke:var(--card)"><title>{title}</title></circle>'
         )
     parts.append(
         f'<text x="{left + edge / 2}" y="{top + edge + 34}" text-anchor="middle">predicted probability</text>'
@@ -145,17 +146,77 @@ def trace_lines(values: Floats, name: str) -> str:
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     room = (high - low) or 1.0
     draws = np.unique(np.linspace(0, values.shape[1] - 1, MOST_POINTS).round().astype(int))
-    parts = [f'<path d="M{left} {top}V{top + tall}H{left + wide}" stroke="#b6c0ca" fill="none"/>']
+    parts = [f'<path d="M{left} {top}V{top + tall}H{left + wide}" fill="none" style="stroke:var(--axis)"/>']
     for chain, row in enumerate(values[:, draws]):
         kept = np.isfinite(row)
         x = left + wide * draws[kept] / max(values.shape[1] - 1, 1)
         y = top + tall * (1 - (row[kept] - low) / room)
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
-        colour = PALETTE[chain % N_LINE_COLOURS]
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-opacity=".8"/>')
+        colour = LINES[chain % len(LINES)]
+        parts.append(f'<polyline points="{points}" fill="none" style="stroke:{colour}" stroke-opacity=".8"/>')
     for value, y in {high: top + 10, low: top + tall}.items():
         parts.append(f'<text x="{left - 5}" y="{y:.0f}" text-anchor="end">{in_short(value)}</text>')
     return drawing(460, 112, parts, f"Trace of {name} along the draws, a line for each chain")
+
+
+def weight_bars(names: Sequence[str], weights: Floats, words: Sequence[str]) -> str:
+    """A bar for each name as long as its weight, with words beside it; HTML, as names are long."""
+    most = float(np.max(weights, initial=0.0)) or 1.0
+    lines = [
+        f'<div><span>{shown(name)}</span><i style="width:{100 * weight / most:.1f}%"></i>'
+        f"<small>{shown(word)}</small></div>"
+        for name, weight, word in zip(names, weights.tolist(), words, strict=True)
+    ]
+    return f'<div class="bars">{"".join(lines)}</div>'
+
+
+def together_map(together: Floats, names: Sequence[str]) -> str:
+    """A square for each pair of items, the darker the more often they are together."""
+    n, left, top = len(names), 92.0, 8.0
+    edge = 320.0 / n
+    parts = []
+    for i, j in np.ndindex(n, n):
+        title = f"{shown(names[i])} and {shown(names[j])}: {together[i, j]:.2f}"
+        parts.append(
+            f'<rect x="{left + j * edge:.1f}" y="{top + i * edge:.1f}" width="{edge - 1:.1f}" height="{edge - 1:.1f}" '
+            f'style="fill:var(--blue)" fill-opacity="{0.06 + 0.94 * together[i, j]:.2f}"><title>{title}</title></rect>'
+        )
+    for i, name in enumerate(names):
+        y = top + (i + 0.5) * edge + 4
+        parts.append(f'<text x="{left - 6}" y="{y:.1f}" text-anchor="end">{_label(name)}</text>')
+    return drawing(420, 336, parts, "Map: how often any two of these records are together")
+
+
+def cluster_graph(together: Floats, names: Sequence[str], side: Integers) -> str:
+    """Items on a circle, joined by lines as thick as they are often together; `side` is the cluster of each."""
+    n = len(names)
+    angle = 2 * np.pi * np.arange(n) / max(n, 1) - np.pi / 2
+    x, y = 210 + 110 * np.cos(angle), 168 + 120 * np.sin(angle)
+    parts = []
+    for i, j in combinations(range(n), 2):
+        p = float(together[i, j])
+        if p >= LEAST_DRAWN:
+            parts.append(
+                f'<line x1="{x[i]:.1f}" y1="{y[i]:.1f}" x2="{x[j]:.1f}" y2="{y[j]:.1f}" stroke-width="{1 + 5 * p:.1f}" '
+                f'stroke-opacity="{0.15 + 0.75 * p:.2f}" style="stroke:var(--blue)"><title>{shown(names[i])} and '
+                f"{shown(names[j])}: {p:.2f}</title></line>"
+            )
+    for i, name in enumerate(names):
+        colour = ("green", "amber", "orange")[int(side[i]) % 3]
+        anchor = "middle" if abs(x[i] - 210) < 20 else "start" if x[i] > 210 else "end"
+        away = 0 if anchor == "middle" else 12 if anchor == "start" else -12
+        down = 4 if anchor != "middle" else -13 if y[i] < 168 else 22
+        parts.append(
+            f'<circle cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="7" style="fill:var(--{colour});stroke:var(--card)"/>'
+            f'<text x="{x[i] + away:.1f}" y="{y[i] + down:.1f}" text-anchor="{anchor}">{_label(name)}</text>'
+        )
+    return drawing(
+        420, 336, parts, "Graph: these records, joined the more strongly the more often they are together"
+    )
+
+
+def _label(name: str) -> str:
+    return shown(shortened(name, LONGEST_LABEL))
 
 
 def in_short(value: float) -> str:

@@ -12,9 +12,12 @@ from scdp._typing import Floats
 from scdp.estimators.result import WORDS as VERDICT_WORDS
 from scdp.io.atomic import write_text
 from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, trace_lines
+from scdp.report.clusters import STYLE as CLUSTERS_STYLE
+from scdp.report.clusters import cluster_script, clusters_section
 from scdp.report.layout import footnote, isolated, section, shortened, shown, verdict, whole_page
 from scdp.report.sections import (
     THRESHOLD,
+    doubt_section,
     judge_calibration,
     judge_chains,
     judge_independent,
@@ -32,27 +35,44 @@ N_LARGEST = 3
 MOST_TRACES = 6
 
 STYLE = """
-.trust{border-left:6px solid #009e73;background:#fff;padding:10px 16px;border-radius:4px;margin:16px 0}
-.trust.amber{border-color:#e69f00;background:#fff9ec}.trust.red{border-color:#c2310b;background:#fdf0ec}
+.trust{border-left:6px solid var(--green);background:var(--card);padding:10px 16px;border-radius:4px;margin:16px 0}
+.trust b::before{content:"";display:inline-block;width:.8em;height:.8em;border-radius:50%;background:var(--green);
+margin-right:.5em}
+.trust.amber,.trust.amber b::before{border-color:var(--amber)}.trust.amber b::before{background:var(--amber)}
+.trust.red{border-color:var(--red)}.trust.red b::before{background:var(--red)}
 .trust ul{margin:6px 0 0;padding-left:20px}
 .tiles{display:grid;grid-template-columns:repeat(4,1fr);gap:12px;margin:16px 0}
-.tiles div{background:#fff;border:1px solid var(--line);border-radius:8px;padding:12px 14px;min-width:0}
+.tiles div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:12px 14px;min-width:0}
 .tiles b{display:block;font-size:1.5rem;line-height:1.2}
 .tiles span{color:var(--soft);font-size:.88rem}
+.range{display:block;position:relative;height:8px;border-radius:4px;background:var(--line);margin:8px 0 6px}
+.range i{position:absolute;top:0;height:100%;min-width:3px;border-radius:4px;background:var(--pale)}
+.range i+i{width:3px;min-width:3px;background:var(--blue)}
+.bars>div{display:grid;grid-template-columns:minmax(0,11rem) 1fr auto;gap:8px;align-items:center;
+padding:3px 0;font-size:.9rem}
+.bars span{overflow-wrap:anywhere}
+.bars i{height:12px;border-radius:3px;background:var(--blue);min-width:2px}
+.bars small{color:var(--soft);white-space:nowrap}
 .traces{display:grid;grid-template-columns:1fr 1fr;gap:12px 20px;margin:12px 0}
 .traces h3{font-size:.88rem;font-weight:600;margin:0 0 4px}
-.heat td{text-align:center;border:2px solid #fff;padding:6px 4px}
+.heat{margin-top:12px}
+.heat td{text-align:center;border:2px solid var(--card);padding:6px 4px}
 .heat th{text-align:center;white-space:normal;border:0}
 .heat th:first-child{text-align:left;min-width:5rem;overflow-wrap:anywhere}
-.heat .share td{background:none;color:var(--soft);font-size:.85rem}
-.bad{color:#b34700;font-weight:600}
-mark{background:#ffd58a;color:inherit;border-radius:2px}
+.bad{color:var(--orange);font-weight:600}
+mark{background:var(--mark);color:inherit;border-radius:2px}
 .aside th,.aside td{color:var(--soft)}
 summary{cursor:pointer;color:var(--blue);padding:8px 0}
 .calibration svg{max-width:360px;margin:0 auto}
-section .verdict{background:#f7f9fb;margin:4px 0 12px}
 @media(max-width:760px){.tiles{grid-template-columns:1fr 1fr}.traces{grid-template-columns:1fr}}
+@media(max-width:480px){.bars>div{grid-template-columns:minmax(0,6.5rem) 1fr;gap:0 8px}.bars small{grid-column:2}}
 """
+SHOWN_METRICS = {
+    "f": ("F", "of pairs: the balance of the two beside"),
+    "precision": ("Precision", "of the links made, so many are right"),
+    "recall": ("Recall", "of the true links, so many are made"),
+    "b_cubed": ("B-cubed F", "as a record sees its own cluster"),
+}
 
 
 def write_report(path: str | PathLike[str], result: ClusterResult) -> None:
@@ -67,13 +87,16 @@ def report_html(result: ClusterResult) -> str:
     body = [
         f'<h1>{shown(result.title)}</h1><p class="lead">{shown(_lead(result))}</p>',
         _trust_banner(result),
+        _estimate_tiles(result),
         _tiles(result),
         f'<div class="figures"><div>{_number_section(result)}</div><div>{_sizes_section(result)}</div>',
         f"</div>{_learned_sections(result.learned)}",
         _draws_section(result, rows, verdict(*trust)),
+        doubt_section(result),
         uncertain_section(result),
+        clusters_section(result),
     ]
-    return whole_page(result.title, body, STYLE)
+    return whole_page(result.title, body, STYLE + CLUSTERS_STYLE, cluster_script())
 
 
 def _trust_banner(result: ClusterResult) -> str:
@@ -106,6 +129,23 @@ def _found(result: ClusterResult) -> int:
     return len(set(result.labels[result.posterior.hidden].tolist()))
 
 
+def _estimate_tiles(result: ClusterResult) -> str:
+    """How good the answer is by the model's own draws: each metric with its interval as a bar."""
+    tiles = []
+    for name, (title, words) in SHOWN_METRICS.items():
+        mean, low, high = (result.expected[name][key] for key in ("mean", "low", "high"))
+        bar = (
+            f'<i style="left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"></i>'
+            f'<i style="left:{min(100 * mean, 99):.1f}%"></i>'
+        )
+        tiles.append(
+            f'<div><b>{mean:.3f}</b><span>{title}, {words}</span><span class="range">{bar}</span>'
+            f"<span>{LEVEL:.0%} interval {low:.3f} to {high:.3f}</span></div>"
+        )
+    title = "How good is it? Estimated without gold clusters, from the draws"
+    return f'<h2>{title}</h2><div class="tiles">{"".join(tiles)}</div>'
+
+
 def _tiles(result: ClusterResult) -> str:
     hidden = result.posterior.hidden
     low, high = result.posterior.n_clusters_interval(LEVEL, hidden_only=True)
@@ -126,7 +166,7 @@ def _number_section(result: ClusterResult) -> str:
     interval = posterior.n_clusters_interval(LEVEL, hidden_only=True)
     chart = histogram(posterior.stored.n_hidden_clusters, interval, _found(result), word="found")
     note = (
-        f"Share of {posterior.n_chains * posterior.n_draws:,} draws; dark bars are the {LEVEL:.0%} interval. "
+        f"Share of {posterior.n_chains * posterior.n_draws:,} draws; bars in full colour are the {LEVEL:.0%} interval. "
         "The line is the clustering given out, which is nearest to all draws."
     )
     if not interval[0] <= _found(result) <= interval[1]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scdp._typing import Floats
-from scdp.report.charts import INK, PAPER, in_short
+from scdp.report.charts import cluster_graph, in_short, together_map, weight_bars
 from scdp.report.layout import MISSING, field_row, isolated, marked, section, shortened, shown
 
 if TYPE_CHECKING:
@@ -162,21 +162,43 @@ SMALLEST_SHARE = 0.005
 
 
 def weights_section(learned: Learned) -> str:
-    """A table with a row a feature and a column a type, the darker the more an agreement there counts."""
+    """What counts, as bars with words; where there are several types, a table of them too."""
     if learned.weights is None:
         return section(LEARNED_TITLE, f"<p>The model {shown(learned.model)} has no weights for features.</p>")
     weights = np.asarray(learned.weights, np.float64)
     shares = _shares(learned, len(weights))
-    types = [k for k, share in enumerate(shares) if share >= SMALLEST_SHARE or k == 0][:MOST_TYPES]
     features = _heaviest(weights, shares)
+    mean = (shares / shares.sum()) @ weights[:, features]
+    order = np.argsort(-mean, kind="stable")
+    names = [shortened(learned.features[features[k]], 40) for k in order.tolist()]
+    content = weight_bars(names, mean[order], _say_weights(mean[order]))
+    types = [k for k, share in enumerate(shares) if share >= SMALLEST_SHARE or k == 0][:MOST_TYPES]
+    if len(weights) > 1:
+        content += _types_table(learned, weights, shares, types, features)
+    left_out = len(weights) - len(types), weights.shape[1] - len(features)
+    return section(LEARNED_TITLE, content, _note(len(weights) > 1, *left_out))
+
+
+def _say_weights(weights: Floats) -> list[str]:
+    """How much each counts beside the heaviest."""
+    most = float(weights.max(initial=0.0)) or 1.0
+    words = ((0.5, "counts much"), (0.15, "counts"), (0.03, "counts little"), (-1.0, "counts hardly at all"))
+    return [
+        f"{next(word for least, word in words if weight / most >= least)} ({in_short(weight)})"
+        for weight in weights.tolist()
+    ]
+
+
+def _types_table(
+    learned: Learned, weights: Floats, shares: Floats, types: list[int], features: list[int]
+) -> str:
+    """A row a feature and a column a type, the darker the more a difference there counts."""
     shades = _shades(weights[np.ix_(types, features)])
     rows = [_head(types, shares)]
     for place, feature in enumerate(features):
         cells = "".join(_shaded_cell(weights[k, feature], shades[row, place]) for row, k in enumerate(types))
         rows.append(f"<tr><th>{shown(shortened(learned.features[feature], 40))}</th>{cells}</tr>")
-    table = f'<div class="scroll"><table class="heat">{"".join(rows)}</table></div>'
-    left_out = len(weights) - len(types), weights.shape[1] - len(features)
-    return section(LEARNED_TITLE, table, _note(*left_out))
+    return f'<div class="scroll"><table class="heat">{"".join(rows)}</table></div>'
 
 
 def _shares(learned: Learned, n_types: int) -> Floats:
@@ -202,16 +224,50 @@ def _head(types: list[int], shares: Floats) -> str:
 
 
 def _shaded_cell(weight: float, shade: float) -> str:
-    red, green, blue = (PAPER + shade * (INK - PAPER)).round().astype(int)
-    ink = "#fff" if shade > 0.5 else "#17212b"
-    return f'<td style="background:rgb({red},{green},{blue});color:{ink}">{in_short(weight)}</td>'
+    """Blue mixed with the card's own colour, with ink that is read on both, in the light and in the dark."""
+    ink = "on" if shade > 0.5 else "ink"
+    mixed = f"color-mix(in srgb,var(--blue) {4 + 96 * shade:.0f}%,var(--card))"
+    return f'<td style="background:{mixed};color:var(--{ink})">{in_short(weight)}</td>'
 
 
-def _note(types: int, features: int) -> str:
-    note = (
-        "Weights of the features in each reference type (a way of writing records), with the share of records written "
-        "so. The darker, the more records of one cluster agree in that feature, and the more a difference in it counts."
-    )
+def _note(by_type: bool, types: int, features: int) -> str:
+    if by_type:
+        note = (
+            "Weights of the features in each reference type (a way of writing records), with the share of records "
+            "written so; the bars are their mean. The fuller the colour, the more records of one cluster agree in "
+            "that feature, and the more a difference in it counts."
+        )
+    else:
+        note = (
+            "In brackets, how much the log-odds of two records change in the mean if this is not looked at. "
+            "The longer the bar, the more the answer hangs on it."
+        )
     counted = ((types, "rarer type"), (features, "lighter feature"))
     rest = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in counted if number]
     return f"{note} Not shown: {' and '.join(rest)}." if rest else note
+
+
+DOUBT_TITLE = "The clusters most in doubt, as pictures"
+MOST_DRAWN = 14
+
+
+def doubt_section(result: ClusterResult) -> str:
+    """The records of the least certain decision, as a map and as a graph; nothing where there is none."""
+    if not result.uncertain:
+        return ""
+    pair = result.uncertain[0]
+    asked = [result.codes[pair.left], result.codes[pair.right]]
+    rows = np.flatnonzero(np.isin(result.codes, asked))
+    rows = np.unique([pair.left, pair.right, *rows[: MOST_DRAWN - 2].tolist()])
+    together = result.posterior.co_clustering_matrix(rows)
+    names = [str(identifier) for identifier in result.ids[rows].tolist()]
+    side = (result.codes[rows] != asked[0]).astype(np.int64)
+    clusters = " and ".join(
+        dict.fromkeys(shortened(str(result.labels[k]), 40) for k in (pair.left, pair.right))
+    )
+    note = (
+        f"Records of {clusters}, around the least certain decision. The fuller the colour of a square and the "
+        "thicker a line, the more often the two are together in the draws; a colour is a cluster of the answer."
+    )
+    pictures = f"<div>{together_map(together, names)}</div><div>{cluster_graph(together, names, side)}</div>"
+    return section(DOUBT_TITLE, f'<div class="figures">{pictures}</div>', note)
