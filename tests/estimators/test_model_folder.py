@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from product_cases import citations, fitted_folder
-from scdp import SCDP, Spec, compare, metrics
+from scdp import SCDP, EntityResolver, Spec, compare, metrics
 from scdp.errors import InputError
+from scdp.estimators.model_card import _plain
 from scdp.estimators.model_folder import FILES, VERSION
 from scdp.posterior import Posterior
 
@@ -94,6 +95,46 @@ def test_the_folder_is_readable_by_a_person():
     assert set(first) == {"title", "author", "year"}
     assert "# edit distance of title (title: 0% missing" in (folder / "spec.toml").read_text(encoding="utf-8")
     assert Spec.from_toml(folder / "spec.toml").fields[2].scale > 0
+
+
+def resolver_folder(tmp_path, labels):
+    train, _ = citations(60)
+    EntityResolver(n_draws=24, random_state=0).fit(train.data, labels).save(tmp_path / "model")
+    return tmp_path / "model", train
+
+
+def test_the_card_tells_what_taught_the_model_and_what_its_folder_holds(tmp_path):
+    labels = np.unique(citations(60)[0].clusters, return_inverse=True)[1]
+    folder, train = resolver_folder(tmp_path, labels)
+    card = (folder / "model_card.md").read_text(encoding="utf-8")
+    sizes = np.bincount(labels)
+    assert f"- labelled records: {len(labels)}\n- groups they are in: {len(sizes)}\n" in card
+    assert f"- groups of two records or more: {(sizes > 1).sum()}\n" in card
+    assert all(f"| {name} | " in card for name in EntityResolver.load(folder).fitted_.features)
+    assert "| probability | pairs |" in card
+    assert {line.split("`")[1] for line in card.splitlines() if line.startswith("- `") and "." in line} == {
+        path.name for path in folder.iterdir()
+    } - {"model_card.md"}
+    # It says that no training record is there: no title is in any file.
+    assert "It holds no training records" in card
+    contents = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert not [title for title in train.data["title"] if title is not None and title.encode() in contents]
+
+
+def test_the_card_says_that_there_were_no_labels(tmp_path):
+    folder, _ = resolver_folder(tmp_path, None)
+    card = (folder / "model_card.md").read_text(encoding="utf-8")
+    assert "No labels." in card
+    assert "Nothing was held out" in card
+
+
+def test_the_card_warns_where_the_folder_holds_records():
+    card = (fitted_folder() / "model" / "model_card.md").read_text(encoding="utf-8")
+    assert "Pass it on only if you may pass on the records." in card
+
+
+def test_a_column_with_an_odd_name_does_not_break_the_table_of_the_card():
+    assert _plain("a|b\n<c>") == "a\\|b &lt;c>"
 
 
 def test_an_unfitted_model_is_not_saved(tmp_path):

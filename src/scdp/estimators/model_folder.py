@@ -5,6 +5,7 @@ arrays.npz      plain arrays (read without pickle)
 spec.toml       how records are compared (models of records)
 records.jsonl   the training records, compared columns only (models that need them)
 posterior.npz   the draws of `fit` (models that made some)
+model_card.md   what it is, what it learned from, and its limits, for people; it is never read back
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from scdp import __version__
 from scdp.errors import InputError
 from scdp.estimators.fitted import Words, part
+from scdp.estimators.model_card import write_card
 from scdp.io.atomic import sync
 from scdp.io.leftovers import OLD, leftovers_of, make_stamp, part_of, release_stamp, remove, remove_leftovers
 from scdp.io.untrusted import parse_json, read_arrays, read_bytes
@@ -33,14 +35,15 @@ if TYPE_CHECKING:
 
 FORMAT = "scdp-model"
 VERSION = (1, 0)
-MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR = (
+MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR, CARD = (
     "model.json",
     "arrays.npz",
     "spec.toml",
     "records.jsonl",
     "posterior.npz",
+    "model_card.md",
 )
-FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR)
+FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR, CARD)
 LARGEST_WORDS = 64 << 20
 # Where a run computes is of this machine, and no part of the model; a spec has a file of its own.
 LEFT_OUT = ("spec", "engine")
@@ -150,6 +153,8 @@ def _write_files(model: Estimator, folder: Path, spec_text: str | None) -> None:
         np.savez(file, allow_pickle=False, **contents)
     if (posterior := getattr(model, "posterior_", None)) is not None:
         posterior.save(folder / POSTERIOR)
+    written = sorted(path.name for path in folder.iterdir())
+    (folder / CARD).write_text(write_card(model, settings, written), encoding="utf-8", newline="")
     for path in (*folder.iterdir(), folder):
         sync(path)
 
