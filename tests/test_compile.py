@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,33 @@ def test_the_digest_follows_every_file_with_kernels(tmp_path: Path, monkeypatch)
     assert compiling.kernel_sources_digest.__wrapped__() == second
 
 
+def test_the_digest_follows_constants_that_kernels_take_from_elsewhere(tmp_path: Path, monkeypatch):
+    package = tmp_path / "scdp"
+    package.mkdir()
+    files = {
+        "kernels.py": "from scdp.one import (\n    LIMIT,\n)\nfrom scdp.two import name\n@kernel\ndef f(): pass\n",
+        "one.py": "from scdp.three import WIDTH\nLIMIT = WIDTH + 1\n",
+        "two.py": "name = 1\n",
+        "three.py": "WIDTH = 2\n",
+    }
+    for name, text in files.items():
+        (package / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(compiling, "_PACKAGE", package)
+    digests = [compiling.kernel_sources_digest.__wrapped__()]
+    for name in ("one.py", "three.py", "two.py"):
+        (package / name).write_text(files[name] + "# changed\n", encoding="utf-8")
+        digests.append(compiling.kernel_sources_digest.__wrapped__())
+    assert len(set(digests)) == 3
+    assert digests[2] == digests[3]
+
+
+def test_another_copy_of_the_package_finds_kernels_compiled(tmp_path: Path):
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(Path(compiling.__file__).parent, copy / "scdp", copy_function=shutil.copyfile)
+    assert kernel_run(tmp_path / "cache") == ("0.6931471805599453 0", "")
+    assert kernel_run(tmp_path / "cache", copy) == ("0.6931471805599453 1", "")
+
+
 def test_without_a_writable_folder_kernels_still_work(tmp_path: Path):
     in_the_way = tmp_path / "file"
     in_the_way.write_text("not a folder", encoding="utf-8")
@@ -59,14 +87,15 @@ KERNEL = (
 )
 
 
-def kernel_run(folder: Path) -> tuple[str, str]:
+def kernel_run(folder: Path, package: Path | None = None) -> tuple[str, str]:
     """What a kernel gives and how often it was found in the cache; and what is said on the way."""
+    path = {} if package is None else {"PYTHONPATH": str(package)}
     done = subprocess.run(
         [sys.executable, "-c", KERNEL],
         capture_output=True,
         text=True,
         check=True,
-        env=os.environ | {"SCDP_CACHE": str(folder)},
+        env=os.environ | {"SCDP_CACHE": str(folder)} | path,
     )
     return done.stdout.strip(), done.stderr
 

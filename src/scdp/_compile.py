@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import stat
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
 from scdp.io.cache import cache_root
 
@@ -27,8 +26,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # Reordering sums is what makes loops vectorise; NaN and infinity keep their meaning, unlike in full fastmath.
 FLAGS = frozenset({"reassoc", "contract", "nsz", "arcp"})
 DIGEST_BYTES = 32
+CONSTANTS = re.compile(r"^from (scdp[\w.]*) import (\([^)]*\)|[^(\n]*)", re.MULTILINE)
 _PACKAGE = Path(__file__).parent
-_lock = threading.Lock()
 _told = False
 
 
@@ -38,13 +37,26 @@ class KernelCacheWarning(UserWarning):
 
 @cache
 def kernel_sources_digest() -> str:
-    """A digest of every file that holds kernels: a changed callee must not leave a caller's old code in use."""
+    """A digest of every file that holds kernels or their constants: a changed callee must not leave old code in use."""
     digest = hashlib.sha256(numba.__version__.encode() + repr(sorted(FLAGS)).encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        text = path.read_bytes()
-        if b"@kernel" in text:
-            digest.update(path.relative_to(_PACKAGE).as_posix().encode() + text)
+    texts = {path: path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))}
+    used = {path for path, text in texts.items() if b"@kernel" in text}
+    waiting = list(used)
+    while waiting:
+        homes = {_PACKAGE.parent / name for name in _constant_homes(texts[waiting.pop()])}
+        new = {path for path in homes if path in texts} - used
+        used |= new
+        waiting += new
+    for path in sorted(used):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + texts[path])
     return digest.hexdigest()[:16]
+
+
+def _constant_homes(text: bytes) -> Iterator[str]:
+    """The files of the package from which a source takes names in capitals."""
+    for module, names in CONSTANTS.findall(text.decode("utf-8")):
+        if re.search(r"\b[A-Z][A-Z0-9_]+\b", names):
+            yield f"{module.replace('.', '/')}.py"
 
 
 @cache
@@ -100,14 +112,46 @@ class CheckedFiles(IndexDataCacheFile):
             file.write(hashlib.sha256(data).digest() + data)
 
 
+class ModuleFolder(_CacheLocator):
+    """A folder for each module. Where its file lies and when it was written does not matter.
+
+    The folder above is named after what the files hold, so another environment with the same kernels finds them here.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        folder = cache_folder()
+        assert folder is not None, "kernels are only kept where there is a folder"
+        self._path = folder / function.__module__
+        self._line = function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        return str(self._path)
+
+    def get_source_stamp(self) -> tuple[()]:
+        return ()
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> ModuleFolder:
+        return cls(py_func)
+
+
+class KernelFiles(CompileResultCacheImpl):
+    """Says where the cache of a kernel is."""
+
+    _locator_classes = (ModuleFolder,)
+
+
 class KernelCache(FunctionCache):
     """The cache of one kernel; no failure of it is more than a warning."""
 
+    _impl_class = KernelFiles
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file: IndexDataCacheFile = CheckedFiles(
-            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
-        )
+        self._cache_file: IndexDataCacheFile = CheckedFiles(self._cache_path, self._impl.filename_base, ())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -132,18 +176,6 @@ def _tell(error: Exception) -> None:
         warnings.warn(f"{cache_root()}: {what}", KernelCacheWarning, stacklevel=3)
 
 
-@contextmanager
-def _numba_cache_at(folder: Path) -> Iterator[None]:
-    # Numba reads this setting when a cache is made; it is put back so that other users of Numba see no change.
-    with _lock:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder)
-        try:
-            yield
-        finally:
-            numba.config.CACHE_DIR = before
-
-
 def kernel(function: Function) -> Function:
     """Compile on first call, release the interpreter's lock while running, and keep the result on disk."""
     return _compile(function, FLAGS)
@@ -159,17 +191,8 @@ def _compile(function: Function, flags: frozenset[str]) -> Function:
     folder = cache_folder()
     # With the compiler off it is the function itself.
     if folder is not None and compiled is not function:
-        with _numba_cache_at(folder):
-            _keep(compiled, function, folder)
-    return compiled
-
-
-def _keep(compiled: Any, function: Callable[..., Any], folder: Path) -> None:
-    try:
         kept = KernelCache(function)
-    except (OSError, RuntimeError) as error:
-        _tell(error)
-        return
-    # Where the folder cannot be written, Numba would take one beside the source, which can go stale.
-    if Path(kept.cache_path).is_relative_to(folder):
-        compiled._cache = kept
+        # A setting of Numba may name another place, where code can go stale.
+        if Path(kept.cache_path).is_relative_to(folder):
+            compiled._cache = kept
+    return compiled
