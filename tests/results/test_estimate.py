@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,6 +69,22 @@ def test_metrics_follow_what_was_held_out():
     wide = random_posterior(reliability=Reliability.of(None, None)).expected_metrics(answer)
     for name in ("precision", "recall", "f", "b_cubed"):
         assert wide[name]["high"] - wide[name]["low"] > plain[name]["high"] - plain[name]["low"]
+
+
+def test_what_blocking_lost_is_part_of_recall():
+    answer = np.arange(40) // 2
+    sure = Reliability(np.array([0.0, 1.0]), np.diag([1e-12, 1e-12]), (1e-6, 1e6), (1e6, 1e6))
+    lossy = replace(sure, lost=(200.0, 800.0))
+    whole, less = (random_posterior(reliability=each).expected_metrics(answer) for each in (sure, lossy))
+    assert less["recall"]["mean"] == pytest.approx(0.8 * whole["recall"]["mean"], abs=0.03)
+    assert less["precision"] == whole["precision"]
+    assert Reliability.of(seen(0, 200), 50, 1.0).lost is None
+    assert Reliability.of(seen(0, 200), 50, None).lost is None
+    a, b = Reliability.of(seen(0, 200), 50, 0.9).lost
+    assert (a, b) == pytest.approx((5.0, 45.0))
+    # Nobody knows: few are lost, and that is not sure.
+    assert Reliability.of(None, None, np.nan).lost == (0.5, 5.0)
+    assert Reliability.from_words(lossy.to_words()).lost == lossy.lost
 
 
 def test_pairs_are_weighed_as_by_a_plain_loop():

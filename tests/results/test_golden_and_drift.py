@@ -161,3 +161,29 @@ def test_a_table_unlike_the_last_is_told(tmp_path):
     write_result(replace(whole, records=Records(empty, "n")), tmp_path / "new")
     words = done("compare", tmp_path / "old", tmp_path / "new").stdout
     assert "no name: 20.0% before, 100.0% now" in words
+
+
+def test_evidence_unlike_the_last_is_told(tmp_path):
+    kept = read_result(resolved_papers() / "kept")
+    cells = dict(kept.records.columns)
+    # Titles of linked records say nothing any more: each is that of another record.
+    cells["title"] = np.roll(cells["title"], len(cells["title"]) // 2)
+    write_result(replace(kept.result, records=Records(cells, "new.csv")), tmp_path / "new", kept.model)
+    same = compare_results(kept, kept)
+    assert same.shifts == ()
+    drift = compare_results(kept, read_result(tmp_path / "new"))
+    said = {shift.what: shift for shift in drift.shifts}
+    title = next(name for name, shift in said.items() if "title" in name and shift.unit == "log-odds")
+    assert said[title].new < said[title].old - 0.5
+    assert said["what linked records say by all that is compared"].new < 0
+    words = done("compare", resolved_papers() / "kept", tmp_path / "new").stdout
+    assert f"{title}: {said[title].old:+.2f} before" in words
+    # Without its columns, or without a model, nothing is said of evidence.
+    cells.pop("title")
+    write_result(replace(kept.result, records=Records(cells, "less.csv")), tmp_path / "less")
+    assert all(
+        shift.unit == "share" for shift in compare_results(kept, read_result(tmp_path / "less")).shifts
+    )
+    assert all(
+        shift.unit == "share" for shift in compare_results(read_result(tmp_path / "less"), kept).shifts
+    )

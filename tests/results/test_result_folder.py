@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,12 @@ import pytest
 from product_cases import done, read_csv, run
 from result_cases import resolved_papers, small_result
 from scdp import EntityResolver
+from scdp.blocking.by_size.pool import BlockingReport
+from scdp.blocking.index import Oversized
 from scdp.errors import InputError
+from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import ClusterResult
+from scdp.posterior import Posterior
 from scdp.posterior.tables import name_by_first
 from scdp.results import read_result, write_result
 
@@ -125,3 +130,18 @@ def test_a_hostile_question_is_refused_in_one_sentence(papers, sql):
     assert refused.exit_code == 2
     assert len(refused.stderr.strip().splitlines()) == 1
     assert not refused.stdout
+
+
+def test_what_blocking_lost_is_kept(tmp_path):
+    result = small_result()
+    lost = BlockingReport(0.75, (Oversized("city", 2, 9, 5, "Ulm"),))
+    stored = result.posterior.stored
+    believed = Reliability.of(None, None, lost.recall)
+    posterior = Posterior(stored, names=result.ids, reliability=believed, blocking=lost)
+    result = replace(result, posterior=posterior)
+    write_result(result, tmp_path / "kept")
+    kept = read_result(tmp_path / "kept")
+    assert kept.posterior.blocking == lost
+    assert kept.result.verdict == result.verdict
+    assert any("were never compared" in reason for reason in result.verdict.reasons)
+    assert kept.result.expected == result.expected

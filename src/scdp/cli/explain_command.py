@@ -18,6 +18,7 @@ from scdp.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from scdp.estimators.base import Estimator
     from scdp.estimators.explanation import Explanation
     from scdp.estimators.result import ClusterResult
     from scdp.posterior import Posterior
@@ -27,6 +28,7 @@ EXAMPLES = """\b
 Examples:
   scdp explain model new.csv r17 r208
   scdp explain model new.csv r17 r208 --draws draws
+  scdp explain draws r17 r208 --picture waterfall.svg
   scdp explain draws --cluster r17
   scdp explain draws --merge r17 r208
 """
@@ -45,6 +47,10 @@ Examples:
     metavar="DIR",
     help="A result kept by  scdp cluster --draws  of the same records; without it they are clustered again.",
 )
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Of two records, a waterfall (.svg)."
+)
+@click.option("--force", is_flag=True, help="Replace a picture that is there.")
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
 @click.option("--quiet", is_flag=True, help="Say nothing but the explanation.")
@@ -54,6 +60,8 @@ def explain(
     merge: tuple[str, str] | None,
     split: str | None,
     draws: Path | None,
+    picture: Path | None,
+    force: bool,
     reading: Reading,
     as_json: bool,
     quiet: bool,
@@ -71,15 +79,19 @@ def explain(
         raise InputError("give MODEL and RECORDS, or the RESULT that  scdp cluster --draws  has kept")
     if len(asked) > 1 or len(ids) != (0 if asked else 2):
         raise InputError("give two ids, or one of --cluster, --merge and --split")
+    if picture is not None:
+        _check_picture(picture, bool(asked), force)
     if not asked:
         found = _explain_pair(paths, ids, draws, reading, quiet)
+        if picture is not None:
+            _write_picture(picture, found, force)
         tell(json.dumps(asdict(found), indent=1) if as_json else str(found))
         return
     from scdp.results.whatif import tell_cluster, try_merge, try_split
 
-    result = _find_result(paths, draws, reading, quiet)
+    result, model = _find_result(paths, draws, reading, quiet)
     told = (
-        tell_cluster(result, cluster)
+        tell_cluster(result, cluster, model)
         if cluster
         else try_merge(result, *merge)
         if merge
@@ -95,18 +107,40 @@ def is_result(folder: Path) -> bool:
     return (folder / ABOUT).is_file()
 
 
-def _find_result(paths: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool) -> ClusterResult:
+def _check_picture(picture: Path, of_cluster: bool, force: bool) -> None:
+    from scdp.io.targets import Given, check_files, check_target
+
+    if of_cluster:
+        raise InputError("--picture is a waterfall of two records; give two ids")
+    if picture.suffix.lower() != ".svg":
+        raise InputError(f"{picture}: the picture is an SVG; name it .svg")
+    check_target(picture)
+    check_files([], [Given("--picture", picture)], force)
+
+
+def _write_picture(picture: Path, found: Explanation, force: bool) -> None:
+    from scdp.io.atomic import Staged
+    from scdp.report.waterfall import waterfall_svg
+
+    with Staged(replace=force) as staged:
+        staged.text(picture, waterfall_svg(found))
+
+
+def _find_result(
+    paths: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool
+) -> tuple[ClusterResult, Estimator | None]:
     from scdp.estimators.clustering import cluster_records
     from scdp.results import read_result
     from scdp.table.readers import read_records
 
     if draws is not None or len(paths) == 1:
-        return read_result(draws or paths[0]).result
+        kept = read_result(draws or paths[0])
+        return kept.result, kept.model
     fitted = open_model(Path(paths[0]), quiet)
     table = read_records(Path(paths[1]), reading)
     require_columns(table, fitted)
     say(f"clustering {len(table)} records", quiet)
-    return cluster_records(fitted, table)
+    return cluster_records(fitted, table), fitted
 
 
 def _explain_pair(

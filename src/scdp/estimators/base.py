@@ -30,7 +30,7 @@ from scdp.estimators.checks import (
     take_rows,
 )
 from scdp.estimators.decided import Decisions, settle_conditions
-from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles
+from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles, weigh_among
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import UNKNOWN, Rows, feature_names, rows_of, spec_of
 from scdp.estimators.needs import Extent, extent
@@ -361,6 +361,41 @@ class Estimator(ClusterMixin, BaseEstimator):
         probability = (posterior or self.predict_posterior(X, groups)).co_clustering(i, j)
         pair = pair_among(self.fitted_, X, grouped, i, j)
         return explain_pair(self.fitted_, pair, titles(self.fitted_), named, probability)
+
+    def weigh_pairs(self, X: Any, left: ArrayLike, right: ArrayLike) -> dict[str, Any]:
+        """What each comparison says of pairs of rows, in log-odds.
+
+        Parameters
+        ----------
+        X
+            As in `predict`.
+        left, right : arrays of int
+            The rows of each pair, counted from 0.
+
+        Returns
+        -------
+        dict of arrays
+            By comparison in words its contribution to each pair (NaN where a value is missing); "any two records",
+            where all start; and "log-odds", to which these add up. Empty where the model does not compare records.
+
+        Example
+        -------
+        With `model` and `people` as in the example of `EntityResolver`:
+
+        >>> found = model.weigh_pairs(people, [0, 0], [1, 2])
+        >>> bool(found["log-odds"][0] > found["log-odds"][1])
+        True
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        grouped = check_groups(None, X, self.fitted_spec_)
+        one, other = np.asarray(left, np.int64), np.asarray(right, np.int64)
+        found = weigh_among(self.fitted_, X, grouped, one, other)
+        if found is None:
+            return {}
+        said = np.where(np.isnan(found.distances), np.nan, found.contributions)
+        named = dict(zip(titles(self.fitted_), said.T, strict=True))
+        return named | {"any two records": found.start, "log-odds": found.log_odds}
 
     def save(self, folder: str | PathLike[str], *, force: bool = False, spec_text: str | None = None) -> None:
         """Write a folder of JSON and plain arrays, whole or not at all (docs/tutorials/deduplicate.md).

@@ -18,7 +18,6 @@ from scdp.errors import InputError
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import take_rows
 from scdp.estimators.decided import Decisions, list_decisions
-from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import ClusterResult, UncertainPair
 from scdp.posterior import Posterior
 from scdp.table.decisions import Decision
@@ -64,9 +63,6 @@ def cluster_records(
     probabilities[given[order] >= 0] = 1.0
     posterior = posterior.restricted(back)
     learned = model.fitted_.learned()
-    believed = (
-        Reliability.of(learned.calibration, learned.n_repeated) if model.fitted_.independent_draws else None
-    )
     return ClusterResult(
         title=title,
         records=records,
@@ -75,7 +71,11 @@ def cluster_records(
         labels=named[back],
         probabilities=probabilities[back],
         posterior=Posterior(
-            posterior.stored, posterior.traces, names=ids, reliability=believed, blocking=posterior.blocking
+            posterior.stored,
+            posterior.traces,
+            names=ids,
+            reliability=posterior.reliability,
+            blocking=posterior.blocking,
         ),
         spec=spec,
         learned=learned,

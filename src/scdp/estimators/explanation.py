@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._typing import Features, Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.checks import join_groups
-from scdp.estimators.fitted import ComparesItself, Contributing, Fitted
+from scdp.estimators.fitted import ComparesItself, Contributing, Contributions, Fitted
 from scdp.estimators.inputs import Compared, Pair, spec_of
+from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.features import Comparer
+from scdp.posterior.io import plot_steps
 from scdp.table.spec_files import in_words
 
 # Evidence in log-odds below which a feature is said to say little, and above which to say a lot.
@@ -23,6 +28,8 @@ LITTLE, MUCH = 0.5, 3.0
 UNDECIDED, SURE = 0.1, 0.45
 LONGEST_VALUE = 60
 NEGLIGIBLE_WEIGHT = 0.005
+# Pairs of strangers that show what any two records of a table say.
+STRANGERS = 20_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,14 @@ class TypeEvidence:
     second: float
 
 
+class WaterfallStep(NamedTuple):
+    """A bar of a waterfall: from the log-odds before to those after."""
+
+    name: str
+    before: float
+    after: float
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Why two records are or are not together; `str()` tells it in words.
@@ -69,6 +84,39 @@ class Explanation:
     def contribution(self) -> float:
         """What all features say together, each judged on its own."""
         return sum(feature.contribution for feature in self.features)
+
+    def steps(self) -> list[WaterfallStep]:
+        """What a waterfall shows: the start, each feature by its size, and the sum, as steps of the log-odds."""
+        total = self.contribution + self.start if self.log_odds is None else self.log_odds
+        found, at = [WaterfallStep("any two records", 0.0, self.start)], self.start
+        for feature in sorted(self.features, key=lambda each: -abs(each.contribution)):
+            found.append(WaterfallStep(feature.name, at, at + feature.contribution))
+            at += feature.contribution
+        return [*found, WaterfallStep("these two", 0.0, total)]
+
+    def plot_waterfall(self, ax: Any = None) -> Any:
+        """Draw what each comparison adds to the log-odds or takes away (needs the extra "plots").
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new ones, unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        steps = self.steps()
+        before, after = np.array([step[1:] for step in steps]).T
+        names = [step.name for step in steps]
+        axes = plot_steps(names, before, after, "log-odds (above 0: together)", ax)
+        axes.axvline(0.0, color="0.6")
+        axes.set(title=f"{self.first} and {self.second}")
+        return axes
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         return "\n".join([*self._verdict(), "", *self._fields(), "", *self._sum(), *self._types()])
@@ -162,6 +210,54 @@ def pair_among(fitted: Fitted, new: Any, documents: NDArray[Any] | None, i: int,
     if isinstance(fitted, ComparesItself) and isinstance(rows, Compared):
         return fitted.compare_two(rows, n_kept + i, n_kept + j)
     return rows.pair(n_kept + i, n_kept + j)
+
+
+def weigh_among(
+    fitted: Fitted, new: Any, documents: NDArray[Any] | None, left: NDArray[Any], right: NDArray[Any]
+) -> Contributions | None:
+    """What comparisons say of pairs of new rows; None where the model does not compare records by itself."""
+    if not isinstance(fitted, ComparesItself):
+        return None
+    rows = fitted.rows.append(new, join_groups(fitted.documents, documents), False)
+    if not isinstance(rows, Compared):
+        return None
+    n_kept = len(fitted.rows)
+    return fitted.weigh_pairs(rows, n_kept + left, n_kept + right)
+
+
+def weigh_records(ensemble: Ensemble, rows: Compared, left: Integers, right: Integers) -> Contributions:
+    """What each comparison says of pairs of records, in log-odds in their table."""
+    n, width = len(rows.records), len(rows.spec.fields)
+    comparer = Comparer.of(rows.records, rows.spec.fields)
+    rng = np.random.default_rng(n)
+    one = rng.integers(0, n, STRANGERS)
+    other = (one + rng.integers(1, max(n, 2), STRANGERS)) % n
+    strangers = comparer.compare(one[one != other], other[one != other])
+    share = len(strangers) / max(n * (n - 1) / 2.0, 1.0)
+    there = ensemble.set_to(strangers, strangers, max(len(strangers), 1), max(int(share * n), 2))
+    features = comparer.compare(left, right)
+    distances = features[:, :width].astype(np.float64)
+    said = lose_each(there, features, width)
+    start = there.mean_log_odds(np.full_like(features, np.nan))
+    log_odds = there.mean_log_odds(features)
+    # What comparisons say only together is shared out by how much each says alone.
+    weight = np.where(np.isnan(distances), 0.0, np.abs(said) + 1e-9)
+    whole = np.maximum(weight.sum(axis=1), 1e-300)
+    said = said + ((log_odds - start - said.sum(axis=1)) / whole)[:, None] * weight
+    return Contributions(distances, said, log_odds - said.sum(axis=1), log_odds)
+
+
+def lose_each(ensemble: Ensemble, features: Features, n_comparisons: int) -> Floats:
+    """(pairs, comparisons): how much higher each score is than with that comparison missing."""
+    whole = ensemble.mean_score(features)
+    lost = np.zeros((len(features), n_comparisons))
+    for c in range(n_comparisons):
+        without = features.copy()
+        without[:, c] = np.nan
+        if ensemble.evidence is not None and ensemble.evidence.layout.rarity[c] >= 0:
+            without[:, ensemble.evidence.layout.rarity[c]] = np.nan
+        lost[:, c] = np.where(np.isnan(features[:, c]), 0.0, whole - ensemble.mean_score(without))
+    return lost
 
 
 def titles(fitted: Fitted) -> tuple[str, ...]:

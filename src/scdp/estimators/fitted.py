@@ -6,7 +6,7 @@ A model that needs its training rows at prediction and one that needs only a few
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,12 +58,28 @@ class Fitted(Protocol):
     def learned(self) -> Learned: ...
 
 
+class Contributions(NamedTuple):
+    """What comparisons say of pairs: distances and contributions are (pair, comparison), NaN where a value is missing.
+
+    `start` (any two records) and the contributions of a pair add up to its `log_odds`.
+    """
+
+    distances: NDArray[np.float64]
+    contributions: NDArray[np.float64]
+    start: NDArray[np.float64]
+    log_odds: NDArray[np.float64]
+
+
 @runtime_checkable
 class ComparesItself(Protocol):
     """A fitted model that compares two records by itself, among the others of their table."""
 
     def compare_two(self, rows: Compared, i: int, j: int) -> Pair:
         """The two side by side, with what each comparison says."""
+        ...
+
+    def weigh_pairs(self, rows: Compared, left: NDArray[np.int64], right: NDArray[np.int64]) -> Contributions:
+        """What each comparison says of pairs of records."""
         ...
 
 

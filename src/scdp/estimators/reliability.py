@@ -27,6 +27,8 @@ OFFSET_SPREAD, SLOPE_SPREAD = 0.7, 0.25
 LOWEST = 0.1
 # What is as good as known without labels: true pairs that are missed are few, as if these clusters had been seen.
 PRIOR_CLUSTERS = 5.0
+# A smaller share of true pairs that blocking loses is none.
+LEAST_LOST = 1e-3
 STEPS = 30
 MOST_PAIRS, SOME_ITEMS = 5_000_000, 4000
 MOST_DRAWS = 400
@@ -37,20 +39,31 @@ class Reliability:
     """The line through the log-odds, (offset, slope) with its covariance, and the missed share as a Beta(a, b).
 
     `unlikely` is about pairs that are most likely apart: how many of them were together, and how many were expected.
+    `lost` is the share of true pairs that blocking never proposed, as a Beta(a, b); None where all were compared.
     """
 
     line: Floats
     covariance: Floats
     missed: tuple[float, float]
     unlikely: tuple[float, float] = (0.0, 0.0)
+    lost: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, calibration: Calibration | None, n_clusters: int | None) -> Self:
-        """From pairs of held-out labelled clusters, so many of which have two records or more."""
+    def of(
+        cls, calibration: Calibration | None, n_clusters: int | None, kept_by_blocking: float | None = None
+    ) -> Self:
+        """From pairs of held-out labelled clusters, so many of which have two records or more.
+
+        `kept_by_blocking` is the share of true pairs that blocking is expected to propose; NaN where nobody knows.
+        """
+        lost = _say_lost(kept_by_blocking, n_clusters)
         prior = np.diag([OFFSET_SPREAD**-2.0, SLOPE_SPREAD**-2.0])
         if calibration is None or not n_clusters or not calibration.count.sum():
             return cls(
-                np.array([0.0, 1.0]), np.asarray(np.linalg.inv(prior), np.float64), (0.5, PRIOR_CLUSTERS)
+                np.array([0.0, 1.0]),
+                np.asarray(np.linalg.inv(prior), np.float64),
+                (0.5, PRIOR_CLUSTERS),
+                lost=lost,
             )
         full = calibration.count > 0
         count, predicted, observed = (
@@ -69,6 +82,7 @@ class Reliability:
             line,
             np.asarray(np.linalg.inv(curvature), np.float64),
             (excess + 0.5, max(n_clusters - excess, 0.0) + 0.5),
+            lost=lost,
         )
 
     def to_words(self) -> dict[str, list[float]]:
@@ -78,20 +92,19 @@ class Reliability:
             "covariance": self.covariance.ravel().tolist(),
             "missed": list(self.missed),
             "unlikely": list(self.unlikely),
+            "lost": [] if self.lost is None else list(self.lost),
         }
 
     @classmethod
     def from_words(cls, words: dict[str, list[float]]) -> Self:
         """What `to_words` gave; ValueError for anything else."""
         line, covariance = np.array(words["line"], float), np.array(words["covariance"], float).reshape(2, 2)
-        missed = float(words["missed"][0]), float(words["missed"][1])
-        if (
-            line.shape != (2,)
-            or not np.isfinite([*line, *covariance.ravel(), *missed]).all()
-            or min(missed) <= 0
-        ):
+        missed, unlikely = ((float(words[name][0]), float(words[name][1])) for name in ("missed", "unlikely"))
+        lost = (float(words["lost"][0]), float(words["lost"][1])) if words["lost"] else None
+        numbers = [*line, *covariance.ravel(), *missed, *unlikely, *(lost or ())]
+        if line.shape != (2,) or not np.isfinite(numbers).all() or min(*missed, *(lost or missed)) <= 0:
             raise ValueError("no reliability")
-        return cls(line, covariance, missed)
+        return cls(line, covariance, missed, unlikely, lost)
 
     def adjust(self, stored: StoredDraws, labels: SmallIntegers, counts: Counts) -> Counts:
         """What is counted of canonical labels against each draw, as it may truly be."""
@@ -112,6 +125,8 @@ class Reliability:
         n = len(counts.right)
         offset, slope = rng.multivariate_normal(self.line, self.covariance, n).T
         missed = rng.beta(*self.missed, n)
+        if self.lost is not None:
+            missed = 1.0 - (1.0 - missed) * (1.0 - rng.beta(*self.lost, n))
         # (draw, level): how much more likely pairs of a level are than the draws say.
         change = 1.0 / (1.0 + np.exp(-(offset[:, None] + np.maximum(slope, 0.05)[:, None] * levels.log_odds)))
         change -= levels.probability
@@ -141,6 +156,16 @@ class Reliability:
         )
         n_clusters = np.rint(n_clusters - missed * np.maximum(n_items - n_clusters, 0.0))
         return Counts(right, true, counts.links, precision, recall, np.clip(n_clusters, 1.0, n_items))
+
+
+def _say_lost(kept: float | None, n_clusters: int | None) -> tuple[float, float] | None:
+    """As sure as so many labelled clusters can be of a share; where nobody knows it, as without labels."""
+    if kept is None:
+        return None
+    seen = max(float(n_clusters or 0), PRIOR_CLUSTERS)
+    if np.isnan(kept):
+        return 0.5, PRIOR_CLUSTERS
+    return None if kept > 1.0 - LEAST_LOST else ((1.0 - kept) * seen, kept * seen)
 
 
 def _fit_line(predicted: Floats, observed: Floats, count: Floats, prior: Floats) -> tuple[Floats, Floats]:

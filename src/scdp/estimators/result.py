@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -11,9 +12,16 @@ from numpy.typing import NDArray
 
 from scdp._typing import Floats
 from scdp.blocking.by_size.pool import BlockingReport
+from scdp.blocking.index import Oversized
+from scdp.errors import InputError
 from scdp.posterior import Posterior
+from scdp.posterior.io import plot_reliability, plot_steps, rows_to_html
+from scdp.posterior.tables import make_pandas, make_polars
 from scdp.table.records import Records
 from scdp.table.spec import Spec
+
+# Comparisons that a picture has room for.
+MOST_WEIGHTS = 24
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,72 @@ class ClusterResult:
             **describe_blocking(self.posterior.blocking),
         }
 
+    def to_pandas(self) -> Any:
+        """The clusters with all cells of their records.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each record: the columns of the table, "cluster" and "probability". A column of the table of one
+            of these names is called by it and "_given".
+        """
+        return make_pandas(self.columns)
+
+    def to_polars(self) -> Any:
+        """As `to_pandas`.
+
+        Returns
+        -------
+        polars.DataFrame
+        """
+        return make_polars(self.columns)
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What `to_pandas` shows."""
+        return add_clusters(self.records, self.labels, self.probabilities)
+
+    def plot_reliability(self, ax: Any = None) -> Any:
+        """Draw how often held-out pairs of each probability are truly together (needs the extra "plots").
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new ones, unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        held_out = self.learned.calibration
+        if held_out is None:
+            raise InputError("the model held no labelled clusters out; its reliability cannot be drawn")
+        return plot_reliability(held_out.predicted, held_out.observed, held_out.count, ax)
+
+    def plot_weights(self, ax: Any = None) -> Any:
+        """Draw how much each comparison counts, the mean over types where there are several (needs "plots").
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new ones, unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        learned = self.learned
+        if learned.weights is None:
+            raise InputError(f"the model {learned.model} has no weights for comparisons")
+        weights = np.average(learned.weights, axis=0, weights=learned.type_shares)
+        order = np.argsort(-weights, kind="stable")[:MOST_WEIGHTS]
+        names = [learned.features[k] for k in order.tolist()]
+        return plot_steps(names, np.zeros(len(order)), weights[order], "how much it counts", ax)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return summary_to_html(self.title, self.summary())
+
     @property
     def n_known(self) -> int:
         """Records whose cluster was given, not found."""
@@ -143,6 +217,28 @@ class ClusterResult:
     def sizes(self) -> NDArray[np.int64]:
         """How many records each cluster has, the largest first."""
         return np.sort(np.bincount(self.codes))[::-1].astype(np.int64)
+
+
+def add_clusters(records: Records, labels: NDArray[Any], probabilities: Floats) -> dict[str, NDArray[Any]]:
+    """The columns of records, and beside them their clusters and how sure these are."""
+    own: dict[str, NDArray[Any]] = {"cluster": labels, "probability": probabilities}
+    given = {f"{name}_given" if name in own else name: cells for name, cells in records.columns.items()}
+    return given | own
+
+
+def summary_to_html(title: str, summary: Mapping[str, Any]) -> str:
+    """A small table of what `summary.json` holds, the verdict on top."""
+    low, high = summary["n_clusters_interval"]
+    rows = {
+        title: WORDS[summary["verdict"]],
+        "Why": " ".join(summary["verdict_reasons"]),
+        "Records": f"{summary['n_records']:,}",
+        "Clusters": f"{summary['n_clusters']:,} (90 % interval {low:,} to {high:,})",
+    }
+    for name, words in (("f", "Expected F"), ("precision", "Precision"), ("recall", "Recall")):
+        found = summary["expected"][name]
+        rows[words] = f"{found['mean']:.3f} (90 % interval {found['low']:.3f} to {found['high']:.3f})"
+    return rows_to_html(rows)
 
 
 Colour = Literal["green", "amber", "red"]
@@ -198,6 +294,18 @@ def describe_blocking(report: BlockingReport | None) -> dict[str, Any]:
     ]
     recall = None if np.isnan(report.recall) else round(report.recall, 4)
     return {"blocking": {"expected_recall": recall, "blocks_above_bound": blocks}}
+
+
+def read_blocking_report(summary: Mapping[str, Any]) -> BlockingReport | None:
+    """What `describe_blocking` put into a summary."""
+    if "blocking" not in summary:
+        return None
+    recall, blocks = (summary["blocking"][name] for name in ("expected_recall", "blocks_above_bound"))
+    oversized = tuple(
+        Oversized(one["rule"], one["blocks"], one["records"], one["largest"], one["largest_value"])
+        for one in blocks
+    )
+    return BlockingReport(np.nan if recall is None else float(recall), oversized)
 
 
 def judge(result: ClusterResult) -> Verdict:

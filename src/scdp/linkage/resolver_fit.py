@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._parallel import Progress
-from scdp._typing import Arrays, Features, Floats, Groups, Integers
+from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size.ladder import Ladder, learn_ladder
 from scdp.blocking.by_size.pool import BlockingReport
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
-from scdp.estimators.fitted import Words, array_part, part
+from scdp.estimators.explanation import lose_each, weigh_records
+from scdp.estimators.fitted import Contributions, Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import Calibration, Learned
@@ -46,8 +47,6 @@ from scdp.posterior import Posterior
 # Without labels, pairs of so many records show where the features of pairs lie.
 PRIOR_RECORDS = 500
 IMPORTANCE_RECORDS, IMPORTANCE_PAIRS = 300, 1000
-# Random pairs that show, for an explanation, what strangers look like.
-EXPLAIN_PAIRS = 20_000
 
 
 class Training(NamedTuple):
@@ -218,7 +217,8 @@ class ResolverFit:
             drawn, report = np.zeros((total, 0), dtype=np.int32), None
         whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
         draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
-        believed = Reliability.of(self.calibration, self.training.n_repeated)
+        kept = None if report is None else report.recall
+        believed = Reliability.of(self.calibration, self.training.n_repeated, kept)
         return Posterior(draws, fixed=numbers, shared=shared, reliability=believed, blocking=report)
 
     def _sample(
@@ -283,24 +283,14 @@ class ResolverFit:
 
     def compare_two(self, rows: Compared, i: int, j: int) -> Pair:
         """Two records side by side, with what each comparison says in log-odds in their table."""
-        n = len(rows.records)
-        comparer = Comparer.of(rows.records, rows.spec.fields)
-        rng = np.random.default_rng(n)
-        one = rng.integers(0, n, EXPLAIN_PAIRS)
-        other = (one + rng.integers(1, max(n, 2), EXPLAIN_PAIRS)) % n
-        strangers = comparer.compare(one[one != other], other[one != other])
-        share = len(strangers) / max(n * (n - 1) / 2.0, 1.0)
-        ensemble = self.ensemble.set_to(strangers, strangers, max(len(strangers), 1), max(int(share * n), 2))
-        features = comparer.compare(np.array([i]), np.array([j]))
-        distances = features[0, : len(rows.spec.fields)].astype(np.float64)
-        said = lose_each(ensemble, features, len(rows.spec.fields))[0]
-        start = float(ensemble.mean_log_odds(np.full_like(features, np.nan))[0])
-        log_odds = float(ensemble.mean_log_odds(features)[0])
-        # What comparisons say only together is shared out by how much each says alone.
-        weight = np.where(np.isnan(distances), 0.0, np.abs(said) + 1e-9)
-        said = said + (log_odds - start - said.sum()) * weight / max(weight.sum(), 1e-300)
-        start = log_odds - float(said.sum())
+        found = self.weigh_pairs(rows, np.array([i]), np.array([j]))
+        distances, said = found.distances[0], found.contributions[0]
+        start, log_odds = float(found.start[0]), float(found.log_odds[0])
         return Pair(rows.cells(i), rows.cells(j), distances, np.zeros((3, 0)), said, start, log_odds)
+
+    def weigh_pairs(self, rows: Compared, left: Integers, right: Integers) -> Contributions:
+        """What each comparison says of pairs of records, in log-odds in their table."""
+        return weigh_records(self.ensemble, rows, left, right)
 
     def contributions(self, distances: Floats) -> Floats:
         """By feature, the log-odds that would be lost if it were missing."""
@@ -404,16 +394,3 @@ def _measure_importance(
     pairs = source.pairs(items)
     picked = rng.choice(len(pairs), min(IMPORTANCE_PAIRS, len(pairs)), replace=False)
     return np.abs(lose_each(ensemble, pairs.features[picked], n_names)).mean(axis=0)
-
-
-def lose_each(ensemble: Ensemble, features: Features, n_comparisons: int) -> Floats:
-    """(pairs, comparisons): how much higher each score is than with that comparison missing."""
-    whole = ensemble.mean_score(features)
-    lost = np.zeros((len(features), n_comparisons))
-    for c in range(n_comparisons):
-        without = features.copy()
-        without[:, c] = np.nan
-        if ensemble.evidence is not None and ensemble.evidence.layout.rarity[c] >= 0:
-            without[:, ensemble.evidence.layout.rarity[c]] = np.nan
-        lost[:, c] = np.where(np.isnan(features[:, c]), 0.0, whole - ensemble.mean_score(without))
-    return lost

@@ -6,6 +6,9 @@ The file is one .npz of plain arrays, written whole or not at all and read witho
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
+from html import escape
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Floats, SmallIntegers
+from scdp._typing import Floats, Integers, SmallIntegers
 from scdp.errors import InputError, MissingExtraError
 from scdp.io.atomic import Staged
 from scdp.io.untrusted import read_arrays
 from scdp.posterior.draws import StoredDraws
-from scdp.posterior.tables import IntervalTable, name_by_first
+from scdp.posterior.tables import IntervalTable, make_pandas, make_polars, name_by_first
 from scdp.table.records import records_from
 
 if TYPE_CHECKING:
     from scdp.posterior.posterior import Posterior
 
 VERSION = 1
+# Items whose names fit beside a map, and links so rarely drawn that a graph leaves them out.
+MOST_NAMED, LEAST_DRAWN = 40, 0.02
 TRACE = "trace:"
 WORDS = "words:"
 
@@ -125,24 +130,14 @@ def to_arviz(posterior: Posterior) -> Any:
 
 def to_pandas(posterior: Posterior, labels: SmallIntegers) -> Any:
     """One row for each item: the label of its cluster, and how sure it is that it belongs there."""
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtraError("pandas", "pandas", "A table of the clusters") from None
     columns = {"label": labels, "probability": posterior.membership_probability(labels)}
-    return pandas.DataFrame(columns, index=posterior.names)
+    return make_pandas(columns, posterior.names)
 
 
 def to_polars(posterior: Posterior, labels: SmallIntegers) -> Any:
     """As `to_pandas`, with the items' names as a column."""
-    try:
-        import polars
-    except ImportError:
-        raise MissingExtraError("polars", "polars", "A table of the clusters") from None
     names = {} if posterior.names is None else {"id": list(map(str, posterior.names.tolist()))}
-    return polars.DataFrame(
-        {**names, "label": labels, "probability": posterior.membership_probability(labels)}
-    )
+    return make_polars({**names, "label": labels, "probability": posterior.membership_probability(labels)})
 
 
 def query(posterior: Posterior, sql: str, table: Any, level: float) -> IntervalTable:
@@ -168,21 +163,28 @@ def to_html(posterior: Posterior, labels: SmallIntegers) -> str:
     expected = posterior.expected_metrics(labels)["f"]
     low, high = posterior.n_clusters_interval()
     draws = f"{posterior.n_chains * posterior.n_draws:,} in {posterior.n_chains} chains"
-    rows = {
-        "Records": f"{posterior.n_items:,}",
-        "Draws": draws if posterior.n_chains > 1 else f"{posterior.n_draws:,}",
-        "Clusters": f"{int(labels.max(initial=-1)) + 1:,} (90 % interval {low:,} to {high:,})",
-        "Expected F": f"{expected['mean']:.3f} (90 % interval {expected['low']:.3f} to {expected['high']:.3f})",
-    }
+    return rows_to_html(
+        {
+            "Records": f"{posterior.n_items:,}",
+            "Draws": draws if posterior.n_chains > 1 else f"{posterior.n_draws:,}",
+            "Clusters": f"{int(labels.max(initial=-1)) + 1:,} (90 % interval {low:,} to {high:,})",
+            "Expected F": f"{expected['mean']:.3f} (90 % interval {expected['low']:.3f} to {expected['high']:.3f})",
+        }
+    )
+
+
+def rows_to_html(rows: Mapping[str, str]) -> str:
+    """A table of names and values."""
     cells = (
-        f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in rows.items()
+        f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>"
+        for name, value in rows.items()
     )
     return f"<table>{''.join(cells)}</table>"
 
 
 def plot_n_clusters(posterior: Posterior, labels: SmallIntegers | None, level: float, axes: Any) -> Any:
     """A histogram of the number of clusters over draws, with its interval and the number in `labels`."""
-    axes = _make_axes() if axes is None else axes
+    axes = make_axes() if axes is None else axes
     low, high = posterior.n_clusters_interval(level)
     counts = posterior.n_clusters.ravel()
     # Bars stand over whole numbers, and there are never more than thirty.
@@ -200,7 +202,7 @@ def plot_n_clusters(posterior: Posterior, labels: SmallIntegers | None, level: f
 
 def plot_cluster_sizes(posterior: Posterior, labels: SmallIntegers | None, level: float, axes: Any) -> Any:
     """How many clusters there are of each size: mean and interval over draws, and the number in `labels`."""
-    axes = _make_axes() if axes is None else axes
+    axes = make_axes() if axes is None else axes
     sizes, counts = count_sizes(posterior.stored)
     low, high = np.quantile(counts, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0, method="inverted_cdf")
     axes.vlines(sizes, low, high, color="0.6", linewidth=3, label=f"{100 * level:g} % interval")
@@ -226,7 +228,72 @@ def count_sizes(stored: StoredDraws) -> tuple[SmallIntegers, Floats]:
     return sizes, counts[:, sizes]
 
 
-def _make_axes() -> Any:
+def plot_co_clustering(posterior: Posterior, items: Integers, labels: SmallIntegers, axes: Any) -> Any:
+    """A map of how often items are together, those of one cluster side by side."""
+    axes = make_axes() if axes is None else axes
+    ordered = items[np.argsort(labels[items], kind="stable")]
+    image = axes.imshow(posterior.co_clustering_matrix(ordered), vmin=0.0, vmax=1.0, cmap="Blues")
+    axes.figure.colorbar(image, ax=axes, label="probability of being together")
+    if len(ordered) <= MOST_NAMED:
+        names = name_items(posterior, ordered)
+        axes.set_xticks(range(len(names)), names, rotation=90)
+        axes.set_yticks(range(len(names)), names)
+    return axes
+
+
+def plot_cluster(posterior: Posterior, items: Integers, labels: SmallIntegers, axes: Any) -> Any:
+    """Items on a circle, joined by lines as strong as they are often together; colours are clusters."""
+    axes = make_axes() if axes is None else axes
+    together = posterior.co_clustering_matrix(items)
+    angle = 2.0 * np.pi * np.arange(len(items)) / max(len(items), 1)
+    x, y = np.sin(angle), np.cos(angle)
+    for i, j in combinations(range(len(items)), 2):
+        if together[i, j] >= LEAST_DRAWN:
+            axes.plot(x[[i, j]], y[[i, j]], color="C0", alpha=float(together[i, j]), zorder=1)
+    axes.scatter(
+        x, y, c=[f"C{1 + k % 8}" for k in np.unique(labels[items], return_inverse=True)[1]], zorder=2
+    )
+    for name, one, two in zip(name_items(posterior, items), x.tolist(), y.tolist(), strict=True):
+        axes.annotate(name, (1.12 * one, 1.12 * two), ha="center", va="center")
+    axes.set(xlim=(-1.4, 1.4), ylim=(-1.3, 1.3), aspect="equal")
+    axes.set_axis_off()
+    return axes
+
+
+def plot_reliability(predicted: Floats, observed: Floats, count: Integers, axes: Any) -> Any:
+    """Bin by bin the observed share against the predicted probability, a dot as large as its bin is full."""
+    axes = make_axes() if axes is None else axes
+    full = np.flatnonzero(count)
+    axes.plot([0, 1], [0, 1], linestyle="--", color="0.6")
+    axes.scatter(
+        predicted[full], observed[full], s=20.0 + 180.0 * np.sqrt(count[full] / count.max()), alpha=0.75
+    )
+    axes.set(xlabel="predicted probability", ylabel="truly together", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    return axes
+
+
+def plot_steps(names: Sequence[str], before: Floats, after: Floats, label: str, axes: Any) -> Any:
+    """A bar for each name from one number to another, in another colour where it falls; the first is on top."""
+    axes = make_axes() if axes is None else axes
+    colours = np.where(after >= before, "C0", "C1")
+    axes.barh(range(len(names)), np.abs(after - before), left=np.minimum(before, after), color=colours)
+    for place, change in enumerate((after - before).tolist()):
+        end = float(max(before[place], after[place]))
+        axes.annotate(f"{change:+.3g}", (end, place), xytext=(3, -3), textcoords="offset points")
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set(xlabel=label)
+    return axes
+
+
+def name_items(posterior: Posterior, items: Integers) -> list[str]:
+    """What items are called, or their numbers."""
+    return [str(item) if posterior.names is None else str(posterior.names[item]) for item in items.tolist()]
+
+
+def make_axes() -> Any:
+    """New axes of matplotlib."""
     try:
         from matplotlib import pyplot
     except ImportError:

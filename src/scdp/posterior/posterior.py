@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # The matrix of more items than this, with its counts, would take more than 2 GB.
 MATRIX_ITEMS = 10_000
+# What a picture can hold: a map, and a graph.
+MOST_MAPPED, MOST_JOINED = 2000, 60
 
 
 class Posterior:
@@ -578,6 +580,56 @@ class Posterior:
 
         _check_level(level)
         return plot_cluster_sizes(self, None if labels is None else self._labels(labels), level, ax)
+
+    def plot_co_clustering(
+        self, items: ArrayLike | None = None, labels: ArrayLike | None = None, ax: Any = None
+    ) -> Any:
+        """Draw how often items are together, as a map (needs the extra "plots").
+
+        Parameters
+        ----------
+        items : array of int, optional
+            Which items; all, unless given.
+        labels : array of int, optional
+            An answer by whose clusters items are ordered; the point estimate, unless given.
+        ax : matplotlib axes, optional
+            Where to draw; new ones, unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from scdp.posterior.io import plot_co_clustering
+
+        return plot_co_clustering(self, self._drawn(items, MOST_MAPPED), self._labels_or_answer(labels), ax)
+
+    def plot_cluster(self, items: ArrayLike, labels: ArrayLike | None = None, ax: Any = None) -> Any:
+        """Draw some items as a graph, joined the more strongly the more often they are together.
+
+        It needs the extra "plots".
+
+        Parameters
+        ----------
+        items : array of int
+            Which items, such as those of a cluster and of its neighbour.
+        labels : array of int, optional
+            An answer whose clusters are told apart by colour; the point estimate, unless given.
+        ax : matplotlib axes, optional
+            Where to draw; new ones, unless given.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from scdp.posterior.io import plot_cluster
+
+        return plot_cluster(self, self._drawn(items, MOST_JOINED), self._labels_or_answer(labels), ax)
+
+    def _drawn(self, items: ArrayLike | None, most: int) -> Integers:
+        chosen = np.arange(self.n_items) if items is None else self._items(items)
+        if len(chosen) > most:
+            raise InputError(f"{len(chosen):,} items are too many for a picture; give at most {most:,}")
+        return chosen
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one .npz file, whole or not at all.

@@ -99,6 +99,24 @@ def _fill(values: NDArray[Any], path: Path) -> NDArray[Any]:
     return np.where(gaps, np.nan, plain)
 
 
+def make_pandas(columns: Mapping[str, Any], index: Any = None) -> Any:
+    """Columns as pandas has them."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError("pandas", "pandas", "A data frame") from None
+    return pandas.DataFrame(columns, index=index)
+
+
+def make_polars(columns: Mapping[str, Any]) -> Any:
+    """Columns as polars has them."""
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError("polars", "polars", "A data frame") from None
+    return polars.DataFrame(columns)
+
+
 @dataclass(frozen=True, eq=False)
 class IntervalTable:
     """A table some of whose columns are numbers with an interval.
@@ -133,19 +151,11 @@ class IntervalTable:
 
     def to_pandas(self) -> Any:
         """The table as pandas has it."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "pandas", "A data frame") from None
-        return pandas.DataFrame(self.columns)
+        return make_pandas(self.columns)
 
     def to_polars(self) -> Any:
         """The table as polars has it."""
-        try:
-            import polars
-        except ImportError:
-            raise MissingExtraError("polars", "polars", "A data frame") from None
-        return polars.DataFrame(self.columns)
+        return make_polars(self.columns)
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         """Titles and cells: a number and its interval are two columns."""

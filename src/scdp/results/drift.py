@@ -7,21 +7,31 @@ from typing import Any
 
 import numpy as np
 
+from scdp._typing import Integers
+from scdp.posterior.tables import number_first
 from scdp.results.folder import StoredResult
 
 # A share that differs by this much, and by this many standard errors, is unlike what it was.
 LEAST_CHANGE, LEAST_ERRORS = 0.03, 4.0
+# What linked records say is unlike what it was from this change of the mean on; so many links are looked at.
+LEAST_LOG_ODDS, FEWEST_LINKS, MOST_LINKS = 0.5, 20, 1000
 MOST_NAMED = 20
 DOUBT = 0.9
 
 
 @dataclass(frozen=True)
 class Shift:
-    """A share of the records that is unlike what it was."""
+    """A share of the records that is unlike what it was, or the mean of what a comparison says in log-odds."""
 
     what: str
     old: float
     new: float
+    unit: str = "share"
+
+    def __str__(self) -> str:
+        if self.unit == "share":
+            return f"{self.what}: {self.old:.1%} before, {self.new:.1%} now"
+        return f"{self.what}: {self.old:+.2f} before, {self.new:+.2f} now ({self.unit})"
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,7 @@ class Drift:
 
     `merged` and `split` are lists of (clusters before, clusters after), by the records that both results have;
     `appeared` are clusters of new records alone, `vanished` those none of whose records is left. `shifts` tell how the
-    new records look unlike the old ones.
+    new records look unlike the old ones: shares of records, and what the old model's comparisons say of linked ones.
     """
 
     n_common: int
@@ -60,7 +70,7 @@ class Drift:
                 lines += [f"  and {len(changes) - MOST_NAMED:,} more"] if len(changes) > MOST_NAMED else []
         if self.shifts:
             lines.append("This table looks unlike the last one:")
-            lines += [f"  {shift.what}: {shift.old:.1%} before, {shift.new:.1%} now" for shift in self.shifts]
+            lines += [f"  {shift}" for shift in self.shifts]
         else:
             lines.append("This table looks like the last one.")
         return "\n".join(lines)
@@ -98,7 +108,7 @@ def compare_results(old: StoredResult, new: StoredResult) -> Drift:
         tuple(sorted(split)),
         tuple(sorted(set(after.values()) - to_old.keys())),
         tuple(sorted(set(before.values()) - to_new.keys())),
-        tuple(_find_shifts(old, new)),
+        (*_find_shifts(old, new), *_find_evidence_shifts(old, new)),
     )
 
 
@@ -123,6 +133,48 @@ def _find_shifts(old: StoredResult, new: StoredResult) -> list[Shift]:
         if abs(now - before) >= LEAST_CHANGE and abs(now - before) >= LEAST_ERRORS * error:
             found.append(Shift(what, before, now))
     return found
+
+
+def _find_evidence_shifts(old: StoredResult, new: StoredResult) -> list[Shift]:
+    """What comparisons of the old model say of linked records, where that is unlike what it was."""
+    model = old.model
+    if model is None or model.fitted_spec_ is None:
+        return []
+    wanted = {name for field in model.fitted_spec_.fields for name in field.columns}
+    if not wanted <= set(new.records.names):
+        return []
+    weighed = []
+    for kept in (old, new):
+        left, right = _choose_links(kept)
+        if len(left) < FEWEST_LINKS:
+            return []
+        weighed.append(model.weigh_pairs(kept.records, left, right))
+    before, now = weighed
+    found = []
+    for name in before:
+        if name == "any two records":
+            continue
+        one, two = (values[np.isfinite(values)] for values in (before[name], now[name]))
+        if min(len(one), len(two)) < FEWEST_LINKS:
+            continue
+        error = np.sqrt(one.var() / len(one) + two.var() / len(two))
+        change = abs(float(two.mean() - one.mean()))
+        if change >= LEAST_LOG_ODDS and change >= LEAST_ERRORS * error:
+            what = "all that is compared" if name == "log-odds" else name
+            found.append(
+                Shift(f"what linked records say by {what}", float(one.mean()), float(two.mean()), "log-odds")
+            )
+    return found
+
+
+def _choose_links(kept: StoredResult) -> tuple[Integers, Integers]:
+    """Some pairs of records that follow each other in their cluster, by chance but always the same."""
+    labels = number_first(kept.labels)
+    order = np.argsort(labels, kind="stable")
+    linked = np.flatnonzero(np.diff(labels[order]) == 0)
+    if len(linked) > MOST_LINKS:
+        linked = np.sort(np.random.default_rng(0).choice(linked, MOST_LINKS, replace=False))
+    return order[linked], order[linked + 1]
 
 
 def _is_shared(kept: StoredResult) -> Any:

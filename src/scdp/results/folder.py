@@ -35,7 +35,13 @@ from scdp.errors import InputError
 from scdp.estimators.clustering import uncertain_pairs
 from scdp.estimators.model_folder import POSTERIOR, load_model
 from scdp.estimators.reliability import Reliability
-from scdp.estimators.result import ClusterResult, Learned
+from scdp.estimators.result import (
+    ClusterResult,
+    Learned,
+    add_clusters,
+    read_blocking_report,
+    summary_to_html,
+)
 from scdp.io.atomic import Staged
 from scdp.io.memory import Need, require
 from scdp.io.targets import check_target
@@ -44,6 +50,8 @@ from scdp.posterior import Posterior
 from scdp.posterior.query import DrawTable, free_names, query_draws
 from scdp.posterior.tables import (
     IntervalTable,
+    make_pandas,
+    make_polars,
     name_by_first,
     number_first,
     parquet_names,
@@ -297,6 +305,7 @@ class StoredResult:
             shared=bool(self.about["shared"]),
             names=self.ids,
             reliability=self._read_reliability(),
+            blocking=read_blocking_report(self.summary),
         )
 
     def _read_reliability(self) -> Reliability | None:
@@ -394,6 +403,18 @@ class StoredResult:
 
         table = DrawTable(load, list(sources), self.list_draws(np.arange(self.n_draws)))
         return query_draws(table, sql, level)
+
+    def to_pandas(self) -> Any:
+        """The clusters with all cells of their records, as `ClusterResult.to_pandas` gives them."""
+        return make_pandas(add_clusters(self.records, self.labels, self.probabilities))
+
+    def to_polars(self) -> Any:
+        """As `to_pandas`, for polars."""
+        return make_polars(add_clusters(self.records, self.labels, self.probabilities))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return summary_to_html(str(self.about["title"]), self.summary)
 
     def file(self, name: str) -> Path:
         """A file of the folder."""

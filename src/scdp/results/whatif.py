@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from scdp.estimators.result import ClusterResult
 from scdp.posterior.pairs import find_pairs_between
 from scdp.posterior.tables import number_first
 
+if TYPE_CHECKING:
+    from scdp.estimators.base import Estimator
+
+# By comparison what it says of each link, as `Estimator.weigh_pairs` gives it.
+Weighed = dict[str, Any]
 MOST_MEMBERS = 2000
 SURE = 0.95
 
@@ -47,8 +52,38 @@ class Change:
 
 
 @dataclass(frozen=True)
+class LinkEvidence:
+    """What comparisons say of links in the mean, the most first: they and `start` add up to `log_odds`."""
+
+    n_links: int
+    contributions: tuple[tuple[str, float], ...]
+    start: float
+    log_odds: float
+
+    @classmethod
+    def of(cls, weighed: Weighed, chosen: slice = slice(None)) -> Self:
+        """Of some of the links that were weighed."""
+        parts = {name: np.nan_to_num(values[chosen]) for name, values in weighed.items()}
+        start, log_odds = parts.pop("any two records"), parts.pop("log-odds")
+        means = sorted(
+            ((name, float(values.mean())) for name, values in parts.items()), key=lambda each: -abs(each[1])
+        )
+        return cls(len(start), tuple(means), float(start.mean()), float(log_odds.mean()))
+
+    def lines(self) -> Iterator[str]:
+        """In words, a line for each."""
+        for name, value in self.contributions:
+            yield f"  {value:+7.2f}  {name}"
+        yield f"  {self.start:+7.2f}  any two records of this table"
+        yield f"  {self.log_odds:+7.2f}  together"
+
+
+@dataclass(frozen=True)
 class ClusterStory:
-    """Why a cluster holds together: its weakest link, who might leave, and the nearest other cluster."""
+    """Why a cluster holds together: its weakest link, who might leave, and the nearest other cluster.
+
+    `holds` is what comparisons say of the links that hold it, `weakest_says` of the weakest; None without a model.
+    """
 
     cluster: str
     members: tuple[str, ...]
@@ -56,6 +91,8 @@ class ClusterStory:
     weakest: tuple[str, str, float] | None
     may_leave: tuple[tuple[str, float], ...]
     nearest: tuple[str, float] | None
+    holds: LinkEvidence | None = None
+    weakest_says: LinkEvidence | None = None
 
     def to_words(self) -> dict[str, Any]:
         """For JSON."""
@@ -67,9 +104,15 @@ class ClusterStory:
     def _lines(self) -> Iterator[str]:
         yield f"{self.cluster}: {len(self.members)} records, {', '.join(self.members)}."
         yield f"All of them are together, and nobody is missing among them, in {self.probability_all:.1%} of the draws."
+        if self.holds is not None:
+            links = f"{self.holds.n_links} links" if self.holds.n_links > 1 else "link"
+            yield f"What holds it, over its {links} in the mean (log-odds: above 0 for together, below 0 for apart):"
+            yield from self.holds.lines()
         if self.weakest is not None:
             one, other, p = self.weakest
             yield f"Weakest link: {one} and {other}, together with probability {p:.3f}."
+        if self.weakest_says is not None and self.holds is not None and self.holds.n_links > 1:
+            yield from self.weakest_says.lines()
         for name, p in self.may_leave:
             yield f"May leave: {name}, which belongs here with probability {p:.3f}."
         if self.nearest is None:
@@ -96,7 +139,7 @@ def find_members(result: ClusterResult, name: str) -> Integers:
     return found
 
 
-def tell_cluster(result: ClusterResult, name: str) -> ClusterStory:
+def tell_cluster(result: ClusterResult, name: str, model: Estimator | None = None) -> ClusterStory:
     """Why a cluster holds together.
 
     Parameters
@@ -105,6 +148,8 @@ def tell_cluster(result: ClusterResult, name: str) -> ClusterStory:
         A result.
     name : str
         The name of a cluster, or the id of one of its records.
+    model : Estimator, optional
+        The model that made the result: it says what each comparison has to do with it.
 
     Returns
     -------
@@ -112,11 +157,16 @@ def tell_cluster(result: ClusterResult, name: str) -> ClusterStory:
     """
     members = find_members(result, name)
     ids, sure = result.ids.astype(str), result.probabilities
-    together = result.posterior.co_clustering_matrix(members)
-    weakest = None
+    weakest, holds, weakest_says = None, None, None
     if len(members) > 1:
-        i, j, p = _cut(together)[:3]
-        weakest = (str(ids[members[i]]), str(ids[members[j]]), float(p))
+        # The weakest link comes first.
+        links = sorted(_find_links(result.posterior.co_clustering_matrix(members)))
+        p, i, j = links[0]
+        weakest = (str(ids[members[i]]), str(ids[members[j]]), p)
+        pairs = members[np.array([(i, j) for _, i, j in links])]
+        weighed = {} if model is None else model.weigh_pairs(result.records, pairs[:, 0], pairs[:, 1])
+        if weighed:
+            holds, weakest_says = LinkEvidence.of(weighed), LinkEvidence.of(weighed, slice(1))
     leaving = (
         sorted((float(sure[k]), str(ids[k])) for k in members if sure[k] < SURE) if len(members) > 1 else []
     )
@@ -128,28 +178,35 @@ def tell_cluster(result: ClusterResult, name: str) -> ClusterStory:
         weakest,
         tuple((one, p) for p, one in leaving),
         _find_nearest(result, members),
+        holds,
+        weakest_says,
     )
 
 
-def _cut(together: Floats) -> tuple[int, int, float, Integers]:
-    """The weakest link of the strongest tree of links, and the items on one side of it."""
+def _find_links(together: Floats) -> list[tuple[float, int, int]]:
+    """The strongest tree of links, each as its probability, an item of the tree so far and the one that it adds."""
     n = len(together)
     inside, link, best = np.zeros(n, dtype=bool), np.zeros(n, np.int64), together[0].copy()
     inside[0] = True
-    edges = []
+    links = []
     for _ in range(n - 1):
         new = int(np.argmax(np.where(inside, -1.0, best)))
-        edges.append((float(best[new]), int(link[new]), new))
+        links.append((float(best[new]), int(link[new]), new))
         inside[new] = True
         closer = together[new] > best
         best, link = np.where(closer, together[new], best), np.where(closer, new, link)
-    weakest = min(range(n - 1), key=lambda k: edges[k][0])
-    side = {edges[weakest][2]}
-    for k in range(weakest + 1, n - 1):
-        if edges[k][1] in side:
-            side.add(edges[k][2])
-    p, i, j = edges[weakest]
-    return i, j, p, np.array(sorted(side))
+    return links
+
+
+def _cut(together: Floats) -> Integers:
+    """The items on one side of the weakest link."""
+    links = _find_links(together)
+    weakest = min(range(len(links)), key=lambda k: links[k][0])
+    side = {links[weakest][2]}
+    for _, old, new in links[weakest + 1 :]:
+        if old in side:
+            side.add(new)
+    return np.array(sorted(side))
 
 
 def _find_nearest(result: ClusterResult, members: Integers) -> tuple[str, float] | None:
@@ -217,7 +274,7 @@ def try_split(result: ClusterResult, name: str) -> Change:
     if len(members) < 2:
         raise InputError(f"{name!r} is a single record, and cannot be split")
     together = result.posterior.co_clustering_matrix(members)
-    side = _cut(together)[3]
+    side = _cut(together)
     rest = np.setdiff1d(np.arange(len(members)), side)
     labels = number_first(result.labels)
     after = labels.copy()
