@@ -88,3 +88,14 @@ def spark_folder() -> Path:
     import pyspark
 
     return Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0])
+
+
+@pytest.fixture
+def pyplot():
+    """Pictures that no screen shows; closed when the test is over."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")

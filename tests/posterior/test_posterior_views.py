@@ -21,16 +21,6 @@ def post():
     )
 
 
-@pytest.fixture
-def pyplot():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    yield pyplot
-    pyplot.close("all")
-
-
 def test_a_table_has_a_row_for_each_item(post):
     pytest.importorskip("pandas")
     table = post.to_pandas()

@@ -13,16 +13,6 @@ from scdp.posterior import Posterior
 from scdp.results import read_result, write_result
 
 
-@pytest.fixture
-def pyplot():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    yield pyplot
-    pyplot.close("all")
-
-
 def test_a_table_has_the_cells_and_the_clusters(tmp_path):
     result = small_result()
     write_result(result, tmp_path / "kept")
