@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scdp import EntityResolver
-from scdp.blocking import Blocking, candidate_pairs, equal, prefix
+from scdp.blocking import Blocking, candidate_pairs, equal, overlap, prefix, tokens
 from scdp.blocking.by_size import ladder as module
 from scdp.blocking.by_size import pool
 from scdp.blocking.by_size.ladder import (
@@ -19,6 +19,7 @@ from scdp.blocking.by_size.ladder import (
     default_blocking,
     learn_ladder,
 )
+from scdp.blocking.rules import Overlap
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
 from scdp.linkage import resolver_fit
@@ -103,6 +104,33 @@ def test_what_a_rule_costs_is_counted_on_a_sample(monkeypatch):
     np.testing.assert_allclose(pool.count_candidates(made.data, rules)[0], exact)
     monkeypatch.setattr(pool, "COUNTED_ON", 1000)
     np.testing.assert_allclose(pool.count_candidates(made.data, rules)[0][0], exact[0], rtol=0.3)
+
+
+def test_what_an_overlap_costs_is_counted_where_its_rare_tokens_are_seen(monkeypatch):
+    made, _ = people(4000, 4)
+    rules = (overlap(tokens("surname"), 0.3), overlap(tokens("surname"), 0.4))
+    exact = [len(candidate_pairs(made.data, Blocking((rule,)))) / len(made) for rule in rules]
+    monkeypatch.setattr(pool, "COUNTED_ON", 8)
+    monkeypatch.setattr(pool, "COUNTED_SHARE", 0.5)
+    np.testing.assert_allclose(pool.count_candidates(made.data, rules)[0], exact, rtol=0.5)
+    monkeypatch.setattr(pool, "COUNTED_SHARE", 0.0)
+    assert pool.count_candidates(made.data, rules)[0].max() < 0.5 * min(exact)
+
+
+def test_very_large_tables_are_blocked_by_overlaps_only_where_other_rules_keep_too_little(monkeypatch):
+    made, _ = people(2000, 3)
+    names = module.column_names(spec_of(made))
+    monkeypatch.setattr(pool, "COUNTED_ON", 1)
+    monkeypatch.setattr(pool, "COUNTED_SHARE", 1.0)
+    monkeypatch.setattr(pool, "candidate_budget", lambda n: 64.0)
+    monkeypatch.setattr(pool, "token_bound", lambda most, n: 1000)
+    monkeypatch.setattr(pool, "ENOUGH_KEPT", 0.5)
+    plain = learned().pool.choose(made.data, names)
+    assert not any(isinstance(rule, Overlap) for rule in plain.blocking.rules)
+    assert plain.recall >= 0.5
+    monkeypatch.setattr(pool, "ENOUGH_KEPT", 1.1)
+    dearer = learned().pool.choose(made.data, names)
+    assert any(isinstance(rule, Overlap) for rule in dearer.blocking.rules)
 
 
 def test_larger_tables_have_fewer_candidates_a_record():

@@ -9,6 +9,7 @@ import pytest
 
 from scdp import compare
 from scdp.datasets import make_records
+from scdp.linkage import prefilter
 from scdp.linkage.evidence import N_LEVELS, TableEvidence
 from scdp.linkage.features import Columns, Comparer
 from scdp.linkage.prefilter import CUT, SLACK, Prefilter, PrefilterRun
@@ -106,6 +107,27 @@ class Watched:
     def pairs(self, left: Any, right: Any, workers: int) -> Any:
         self._asked.append(len(left))
         return self._column.pairs(left, right, workers)
+
+
+def test_what_is_kept_hangs_neither_on_the_order_of_comparisons_nor_on_the_parts(monkeypatch):
+    fields = tuple(field.fit(PEOPLE) if field.needs_fit else field for field in FIELDS)
+    comparer, table = Comparer.of(PEOPLE, fields), some_evidence(4, fields, 1e-4)
+    left, right = (ends.astype(np.int32) for ends in np.triu_indices(len(PEOPLE), k=1))
+    every = comparer.compare(left.astype(np.int64), right.astype(np.int64), 1)
+    seconds = comparer.time_pairs(left.astype(np.int64), right.astype(np.int64))
+    assert (seconds > 0).all()
+    found = []
+    for times, size in ((None, 1 << 14), (seconds, 100), (np.geomspace(1, 1e9, len(fields)), 7777)):
+        monkeypatch.setattr(prefilter, "PAIRS_AT_ONCE", size)
+        rule = Prefilter.of(table, every, times)
+        places, distances = PrefilterRun.of(rule, comparer).keep(left, right)
+        ratio = table.log_ratio(comparer.complete(distances, left[places], right[places]))
+        sure = ratio >= rule.need
+        found.append((places[sure], distances[sure]))
+    assert rule.order == tuple(range(len(fields)))
+    for places, distances in found[1:]:
+        np.testing.assert_array_equal(places, found[0][0])
+        np.testing.assert_array_equal(distances, found[0][1])
 
 
 def test_no_pairs_are_no_pairs():

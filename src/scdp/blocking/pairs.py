@@ -26,7 +26,7 @@ Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 Partners = Callable[[NDArray[np.int32]], tuple[NDArray[np.int64], NDArray[np.int32]]]
 
 # Records are taken together until so many meetings are to be looked at: it bounds a worker's memory.
-MEETINGS_AT_ONCE = 4_000_000
+MEETINGS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,7 +97,7 @@ def settle(
     ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
     if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
         return Settled(ensemble, None)
-    return Settled(ensemble, Prefilter.of(ensemble.table, features))
+    return Settled(ensemble, Prefilter.of(ensemble.table, features, comparer.time_pairs(*sample)))
 
 
 def settle_blocked(blocked: Blocked, comparer: Comparer, conditions: Conditions | None = None) -> Ensemble:

@@ -7,6 +7,7 @@ records have the same; by comparison of tokens, the nats of the tokens that both
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -25,6 +26,8 @@ from scdp.table.records import Records
 MOST_PAIRS = 3_000_000
 # Rarity is compared within this many nats; a table of ten million records has 16.
 MOST_NATS = 40.0
+# How long a comparison takes is measured on about so many pairs; to look up the values of a pair takes this long.
+TIMED_PAIRS, SHORTEST_TIME = 4_000, 1e-7
 
 
 # Families of columns that tell the same thing in part: parts of an address, and ways of writing a name.
@@ -140,6 +143,16 @@ class Comparer:
             features[:, number] = one.pairs(left, right, workers)
         self._add_nats(features, n, left, right)
         return features
+
+    def time_pairs(self, left: Integers, right: Integers) -> Floats:
+        """By comparison: about how many seconds a pair takes."""
+        left, right = (ends[:: max(len(ends) // TIMED_PAIRS, 1)] for ends in (left, right))
+        seconds = []
+        for one in self.prepared:
+            start = time.perf_counter()
+            one.pairs(left, right, 1)
+            seconds.append((time.perf_counter() - start) / max(len(left), 1))
+        return np.array(seconds) + SHORTEST_TIME
 
     def complete(self, distances: Features, left: Integers, right: Integers) -> Features:
         """All features of pairs whose distances are there."""

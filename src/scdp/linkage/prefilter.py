@@ -27,27 +27,33 @@ OPEN = np.float32(-1.0)
 ROOM = 1 << 12
 # The order of comparisons is settled by so many candidates.
 MOST_LOOKED_AT = 20_000
+# So many pairs are filtered at a time: what is known of them stays in the processor's cache.
+PAIRS_AT_ONCE = 1 << 14
 
 Rows = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class Prefilter:
-    """`order` are the comparisons, those that rule out most first; `need` is the log-ratio that a pair must reach."""
+    """`order` are the comparisons, those first that rule out most for their time; `need` is the log-ratio that a pair
+    must reach."""
 
     order: tuple[int, ...]
     table: TableEvidence
     need: float
 
     @classmethod
-    def of(cls, table: TableEvidence, candidates: Features) -> Self:
-        """For one table, from the features of some of its candidates."""
+    def of(cls, table: TableEvidence, candidates: Features, seconds: Floats | None = None) -> Self:
+        """For one table, from the features of some of its candidates; `seconds` is how long each comparison takes.
+
+        What is kept does not hang on the order, so that times may differ from run to run.
+        """
         most = table.ratio.max(axis=1) * table.layout.share
         candidates = np.ascontiguousarray(candidates[:: max(len(candidates) // MOST_LOOKED_AT, 1)])
         said = table.by_comparison(candidates)
         open_pairs = ~np.isnan(candidates[:, : len(most)]) & (candidates[:, : len(most)] > EDGES[0])
         ruled_out = np.where(open_pairs, most - said, 0.0).mean(axis=0) if len(candidates) else most
-        order = np.argsort(-ruled_out, kind="stable")
+        order = np.argsort(-ruled_out / (1.0 if seconds is None else seconds), kind="stable")
         return cls(tuple(order.tolist()), table, CUT - table.log_odds_of_match)
 
 
@@ -85,6 +91,15 @@ class PrefilterRun:
 
     def keep(self, left: Rows, right: Rows) -> tuple[Integers, Features]:
         """The places of the pairs that may be matches, and their distances."""
+        places, distances = [], []
+        for start in range(0, max(len(left), 1), PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            some, found = self._keep_some(left[part], right[part])
+            places.append(some + start)
+            distances.append(found)
+        return np.concatenate(places), np.concatenate(distances)
+
+    def _keep_some(self, left: Rows, right: Rows) -> tuple[Integers, Features]:
         table, floor = self.prefilter.table, self.prefilter.need - SLACK
         places, bound, distances = bound_by_codes(
             left, right, self.codes, self.equal, self.first, self.unequal, floor

@@ -20,14 +20,15 @@ from scdp.blocking.estimates import Sample
 from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
 from scdp.blocking.keys import KeyMaker, TextColumns
-from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, identical
+from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, identical, token_bound
 from scdp.blocking.training import proposed_rules, training_sample
 from scdp.table.records import Records
 
 # Words of a rule and blocks of its key are judged for tables of these numbers of records.
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
-# What a rule makes of a table is counted on so many of its records.
-COUNTED_ON = 10_000
+# What a rule makes of a table is counted on so many of its records, what an overlap makes on at least this share of
+# them: the rare tokens that it goes by must be in a sample twice to be seen.
+COUNTED_ON, COUNTED_SHARE = 10_000, 0.05
 # A rule that keeps fewer of the labelled pairs, or makes more candidates a record, is not considered.
 LEAST_KEPT, DEAREST = 0.02, 50.0
 # A rule costs as much as so many candidates a record, whatever it finds; an overlap so much for each token.
@@ -42,6 +43,8 @@ FIRST_RULES, LARGEST_SHARE = 4, 0.5
 # Candidates a record, of 10,000 records and fewer; more records have fewer each.
 MOST_CANDIDATES, LEAST_CANDIDATES, FEWER = 64.0, 3.0, 0.45
 N_FOLDS = 5
+# Rules that keep so much of the labelled pairs need no dearer ones beside them.
+ENOUGH_KEPT = 0.95
 
 
 class ChosenBlocking(NamedTuple):
@@ -90,10 +93,24 @@ class RulePool(NamedTuple):
         return cls(some, found.shape[2], np.packbits(found[:, useful]).tobytes())
 
     def choose(self, records: Records, names: tuple[str, ...]) -> ChosenBlocking:
-        """The rules that suit a table, by what they cost there."""
+        """The rules that suit a table, by what they cost there.
+
+        Which tokens are rare in a very large table cannot be seen in few labelled records, so that overlaps keep less
+        of it than they seem to. There they are taken only where other rules keep too little.
+        """
+        overlaps = np.array([isinstance(rule, Overlap) for rule in self.rules], dtype=bool)
+        if len(records) >= COUNTED_ON * token_bound(MAX_BLOCK, len(records)) and not overlaps.all():
+            chosen = self._choose_among(np.flatnonzero(~overlaps), records, names)
+            if chosen.recall >= ENOUGH_KEPT:
+                return chosen
+        return self._choose_among(np.arange(len(self.rules)), records, names)
+
+    def _choose_among(self, some: Integers, records: Records, names: tuple[str, ...]) -> ChosenBlocking:
+        """The same, of some of the rules."""
         n = len(records)
-        kept = self.kept[min(int(np.searchsorted(SIZES, n / 2)), len(SIZES) - 1)]
-        candidates, tokens = count_candidates(records, self.rules)
+        rules = tuple(self.rules[number] for number in some)
+        kept = self.kept[min(int(np.searchsorted(SIZES, n / 2)), len(SIZES) - 1), some]
+        candidates, tokens = count_candidates(records, rules)
         budget = candidate_budget(n)
         # To index the tokens of all records takes time and memory that more candidates would take.
         charged = candidates + TOKEN_WORK * tokens
@@ -101,15 +118,14 @@ class RulePool(NamedTuple):
         numbers = np.flatnonzero(charged <= min(DEAREST, budget))
         if not len(numbers):
             numbers = np.array([int(np.argmin(charged))])
-        columns = [self.rules[number].columns for number in numbers]
+        columns = [rules[number].columns for number in numbers]
         each = sorted({tuple(sorted(set(found))) for found in columns})
         families = np.array([each.index(tuple(sorted(set(found)))) for found in columns], dtype=np.int64)
-        some = Kept(kept[numbers], families)
-        chosen = spend(some, costs[numbers], charged[numbers], budget)
-        ordered = by_gain(some, costs[numbers], chosen)
-        rules = tuple(self.rules[number] for number in numbers[ordered])
-        recall = hold_out(some, costs[numbers], charged[numbers], budget)
-        return ChosenBlocking(Blocking((*rules, identical(*names))), recall)
+        affordable = Kept(np.ascontiguousarray(kept[numbers]), families)
+        chosen = spend(affordable, costs[numbers], charged[numbers], budget)
+        ordered = numbers[by_gain(affordable, costs[numbers], chosen)]
+        recall = hold_out(affordable, costs[numbers], charged[numbers], budget)
+        return ChosenBlocking(Blocking((*(rules[number] for number in ordered), identical(*names))), recall)
 
     def to_words(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -137,23 +153,36 @@ def candidate_budget(n_records: int) -> float:
 def count_candidates(records: Records, rules: tuple[Rule, ...]) -> tuple[Floats, Floats]:
     """About how many candidates a record each rule makes, and of how many tokens a record (0 but for overlaps).
 
-    Both are judged by a sample of the records.
+    Both are judged by samples of the records.
     """
     n = len(records)
-    if n > COUNTED_ON:
+    candidates, tokens = np.zeros(len(rules)), np.zeros(len(rules))
+    overlaps = np.array([isinstance(rule, Overlap) for rule in rules], dtype=bool)
+    few = sample_of(records, COUNTED_ON)
+    others = [rule for rule in rules if not isinstance(rule, Overlap)]
+    candidates[~overlaps] = [estimate.candidates / max(n, 1) for estimate in few.estimates(others)]
+    some = [rule for rule in rules if isinstance(rule, Overlap)]
+    size = int(COUNTED_SHARE * n)
+    more = sample_of(records, size) if some and size > COUNTED_ON else few
+    candidates[overlaps] = [estimate.candidates / max(n, 1) for estimate in more.estimates(some)]
+    n_tokens = {
+        key: len(few.maker.expression_keys(key).listed()[1]) / max(few.n_records, 1)
+        for key in {rule.key for rule in some}
+    }
+    tokens[overlaps] = [n_tokens[rule.key] for rule in some]
+    return candidates, tokens
+
+
+def sample_of(records: Records, size: int) -> Sample:
+    """Some of the records, drawn alike on every machine, that stand for all of them."""
+    n = len(records)
+    if n > size:
         order = np.argsort(scattered(np.arange(n, dtype=np.int32)), kind="stable")
-        records = records.take(np.sort(order[:COUNTED_ON]))
+        records = records.take(np.sort(order[:size]))
     nobody = np.zeros(0, dtype=np.int64)
     m = len(records)
     maker = KeyMaker(TextColumns(records))
-    sample = Sample(maker, np.arange(m), nobody, nobody, nobody, max(n, m), 0.0, MAX_BLOCK, WINDOW)
-    candidates = np.array([estimate.candidates for estimate in sample.estimates(rules)]) / max(n, 1)
-    n_tokens = {
-        key: len(maker.expression_keys(key).listed()[1]) / max(m, 1)
-        for key in {rule.key for rule in rules if isinstance(rule, Overlap)}
-    }
-    tokens = [n_tokens[rule.key] if isinstance(rule, Overlap) else 0.0 for rule in rules]
-    return candidates, np.array(tokens)
+    return Sample(maker, np.arange(m), nobody, nobody, nobody, max(n, m), 0.0, MAX_BLOCK, WINDOW)
 
 
 def spend(kept: Kept, costs: Floats, candidates: Floats, budget: float) -> list[int]:
