@@ -140,7 +140,7 @@ class Spec:
         Parameters
         ----------
         path : path
-            A TOML file.
+            A TOML file, or settings of Splink as a JSON file.
 
         Returns
         -------

@@ -27,7 +27,11 @@ FIELD_KEYS = ("kind", "column", "of", "clean", "scale", "separator", "threshold"
 
 
 def read_spec(path: str | Path) -> Spec:
-    """The spec in a TOML file."""
+    """The spec in a TOML file, or of the settings of Splink in a JSON file."""
+    if Path(path).suffix.lower() == ".json":
+        from scdp.table.splink_settings import read_splink_settings
+
+        return read_splink_settings(path)
     try:
         text = read_bytes(Path(path), LARGEST_FILE).decode("utf-8-sig")
     except UnicodeDecodeError as error:
