@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from product_cases import run
 from scdp.errors import InputError
 from scdp.table import database
 from scdp.table.readers import read_records
@@ -81,3 +82,70 @@ def test_a_file_whose_name_is_a_pattern_is_not_mistaken_for_another(small_files,
     place = tmp_path / "a[1].csv"
     place.write_text("x,y\nright,right\n", encoding="utf-8")
     assert read_records(place)["x"].tolist() == ["right"]
+
+
+# ---- queries ----
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    import duckdb
+
+    place = tmp_path / "it's people.duckdb"
+    with duckdb.connect(str(place)) as connection:
+        connection.execute(
+            "CREATE TABLE people AS SELECT * FROM (VALUES "
+            "(1, 'Ann/Anna', 1.0::DOUBLE, TIMESTAMP '2020-01-02', NULL), (2, 'Bob', 2.5, NULL, 'x')) "
+            "t(id, name, score, seen, note)"
+        )
+    return place
+
+
+def test_a_query_gives_records_as_text(people):
+    found = read_records(f"duckdb:{people}?SELECT * FROM people ORDER BY id DESC;")
+    assert list(found.names) == ["id", "name", "score", "seen", "note"]
+    assert found["id"].tolist() == ["2", "1"]
+    assert found["score"].tolist() == ["2.5", "1.0"]
+    assert found["seen"].tolist() == [None, "2020-01-02"]
+    assert found["note"].tolist() == ["x", None]
+
+
+def test_the_command_line_keeps_the_slashes_of_a_query(people, tmp_path):
+    query = f"duckdb:{people}?SELECT id, name FROM people WHERE name <> 'a//b' AND 'c//d' = 'c/' || '/d'"
+    target = tmp_path / "spec.toml"
+    result = run("fit", query, "--write-spec", target)
+    assert result.exit_code == 0, result.output
+    assert "How 2 records are compared" in target.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT * FROM nobody", "nobody"),
+        ("SELECT", "mend the query"),
+        ("SELECT * FROM people WHERE id > 9", "gives no records"),
+        ("SELECT 'a'::BLOB AS held", "column 'held' holds bytes"),
+        ("", "with a place and a query"),
+        ("DROP TABLE people", "mend the query"),
+        ("SELECT 1) ; DROP TABLE people; SELECT * FROM (SELECT 2", "read-only"),
+    ],
+)
+def test_a_query_that_fails_is_one_sentence_and_changes_nothing(people, query, reason):
+    before = people.read_bytes()
+    with pytest.raises(InputError, match=reason) as caught:
+        read_records(f"duckdb:{people}?{query}")
+    assert "\n" not in str(caught.value)
+    assert people.read_bytes() == before
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path):
+    with pytest.raises(InputError, match="there is no such file"):
+        read_records(f"duckdb:{tmp_path / 'none.duckdb'}?SELECT 1 AS a")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_is_not_installed_is_not_fetched(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(InputError, match="DuckDB has no reader of PostgreSQL on this machine"):
+        read_records("postgresql:dbname=crm?SELECT 1 AS a")
+    assert not list(tmp_path.rglob("*extension"))

@@ -379,7 +379,7 @@ def test_a_small_parquet_file_of_very_many_rows_is_refused_unread(tmp_path, monk
         for _ in range(40):
             writer.write_table(pa.table({"id": ones}))
     assert (tmp_path / "a.parquet").stat().st_size < 200_000
-    monkeypatch.setattr(parquet_module, "_parquet_column", None)
+    monkeypatch.setattr(parquet_module, "read_column", None)
     with pytest.raises(InputError, match="unpacks to at least 320,000,000 bytes"):
         read_records(tmp_path / "a.parquet")
 

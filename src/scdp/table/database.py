@@ -10,8 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from scdp.errors import InputError
+from scdp.io.untrusted import open_ordinary
 from scdp.table.encoded import EncodedColumn
-from scdp.table.records import Column, Records, column_of, header_names, records_of_encoded
+from scdp.table.records import (
+    MIDNIGHT,
+    Column,
+    Records,
+    check_no_zero,
+    check_width,
+    column_of,
+    drop_ending,
+    header_names,
+    records_of_encoded,
+)
 
 # Where so many cells differ, to look each up by itself costs more than to take it as it is.
 MOSTLY_DISTINCT = 0.9
@@ -19,6 +31,8 @@ MOSTLY_DISTINCT = 0.9
 FEWEST_CHARACTERS = 4_000_000
 # With these in its path a file would be a pattern to the database, and stand for others.
 PATTERN = frozenset("*?[]{}")
+# Databases that are asked, and what stands before the query.
+DATABASES = {"duckdb:": "FILE", "postgresql:": "dbname=NAME host=HOST"}
 
 
 def quoted(name: str) -> str:
@@ -46,6 +60,88 @@ def encode_column(connection: Any, query: str, parameters: Sequence[Any] = ()) -
         "SELECT coalesce(texts.code, -1)::INTEGER AS code FROM cells LEFT JOIN texts USING (cell) ORDER BY cells.rowid"
     ).fetchnumpy()["code"]
     return EncodedColumn(np.ascontiguousarray(codes, dtype=np.int32), texts)
+
+
+def read_column(connection: Any, query: str, parameters: Sequence[Any], kind: str) -> Column | EncodedColumn:
+    """A query for one column of a kind of the database, every cell as text.
+
+    It is one column at a time, so that texts that occur again are never all there at once.
+    """
+    one = f"SELECT COLUMNS(*)::VARCHAR AS cell FROM ({query})"
+    found = encode_column(connection, one, parameters)
+    texts: list[str | None] = list(found.texts) if isinstance(found, EncodedColumn) else found.tolist()
+    if kind in ("FLOAT", "DOUBLE"):
+        texts = drop_ending([None if text == "nan" else text for text in texts], ".0")
+    elif kind.startswith("TIMESTAMP"):
+        texts = drop_ending(texts, MIDNIGHT)
+    return found.with_texts(texts) if isinstance(found, EncodedColumn) else column_of(texts)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text names a database and a query, and no file."""
+    return text.startswith(tuple(DATABASES))
+
+
+def read_query(address: str) -> Records:
+    """The records that a query gives: `duckdb:FILE?SELECT ...`, or `postgresql:KEYWORDS?SELECT ...`.
+
+    The database is opened for reading, and no extension of DuckDB is fetched: that of PostgreSQL must be installed.
+    """
+    import duckdb
+
+    scheme, rest = next((mark, address[len(mark) :]) for mark in DATABASES if address.startswith(mark))
+    place, _, query = rest.partition("?")
+    if not place or not query.strip():
+        raise InputError(
+            f"{address}: write  {scheme}{DATABASES[scheme]}?SELECT ...  with a place and a query"
+        )
+    source = f"{scheme}{place}"
+    if scheme == "duckdb:":
+        with open_ordinary(Path(place)):
+            pass
+    try:
+        with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+            _attach(connection, scheme, place)
+            # The whole answer first: two runs of a query need not give their rows in one order.
+            connection.execute(f"CREATE TEMP TABLE answer AS SELECT * FROM ({query.strip().rstrip(';')})")
+            described = connection.execute("DESCRIBE answer").fetchall()
+            check_width(len(described), source)
+            if held := next((name for name, kind, *_ in described if "BLOB" in kind), None):
+                raise InputError(
+                    f"{source}: column {held!r} holds bytes and not text; leave it out of the query"
+                )
+            columns = {
+                name: read_column(connection, f"SELECT {quoted(name)} FROM answer", [], kind)
+                for name, kind, *_ in described
+            }
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
+    except duckdb.Error as error:
+        (reason, *_) = str(error).splitlines()
+        raise InputError(f"{source}: {reason}; mend the query, or what names the database") from error
+    records = check_no_zero(records_of_encoded(columns, source))
+    if not len(records):
+        raise InputError(f"{source}: the query gives no records; mend it")
+    return records
+
+
+def _attach(connection: Any, scheme: str, place: str) -> None:
+    """Open a database for reading, and make it the one that the query is about."""
+    import duckdb
+
+    kind = ""
+    if scheme == "postgresql:":
+        try:
+            connection.execute("LOAD postgres")
+        except duckdb.Error as error:
+            raise InputError(
+                f"{scheme}{place}: DuckDB has no reader of PostgreSQL on this machine; install it once by  "
+                "python -c \"import duckdb; duckdb.sql('INSTALL postgres')\"  or give a file"
+            ) from error
+        kind = "TYPE postgres, "
+    escaped = place.replace("'", "''")
+    connection.execute(f"ATTACH '{escaped}' AS given ({kind}READ_ONLY)")
+    connection.execute("USE given")
 
 
 def read_plain_text(text: str, place: Path, delimiter: str) -> Records | None:

@@ -9,19 +9,8 @@ from typing import Any
 
 from scdp.errors import InputError
 from scdp.io.untrusted import largest_unpacked
-from scdp.table.database import encode_column, quoted
-from scdp.table.encoded import EncodedColumn
-from scdp.table.records import (
-    MIDNIGHT,
-    Column,
-    Records,
-    check_no_twice,
-    check_no_zero,
-    check_width,
-    column_of,
-    drop_ending,
-    records_of_encoded,
-)
+from scdp.table.database import quoted, read_column
+from scdp.table.records import Records, check_no_twice, check_no_zero, check_width, records_of_encoded
 
 
 def read_parquet(place: Path) -> Records:
@@ -40,7 +29,7 @@ def read_parquet(place: Path) -> Records:
             _check_no_bytes(described, names, str(place))
             _check_parquet_size(connection, table, place, len(names))
             columns = {
-                written: _parquet_column(connection, table, name, column, kind)
+                written: read_column(connection, f"SELECT {quoted(column)} FROM {table}", name, kind)
                 for written, (column, kind, *_) in zip(names, described, strict=True)
             }
     except duckdb.OutOfMemoryException as error:
@@ -70,19 +59,6 @@ def _check_no_bytes(described: Sequence[Sequence[Any]], names: Sequence[str], so
     for name, (_, kind, *_) in zip(names, described, strict=True):
         if "BLOB" in kind:
             raise InputError(f"{source}: column {name!r} holds bytes and not text; write it as text")
-
-
-def _parquet_column(
-    connection: Any, table: str, place: list[str], name: str, kind: str
-) -> Column | EncodedColumn:
-    """One column at a time, so that texts that occur again are never all there at once."""
-    found = encode_column(connection, f"SELECT {quoted(name)}::VARCHAR AS cell FROM {table}", place)
-    texts: list[str | None] = list(found.texts) if isinstance(found, EncodedColumn) else found.tolist()
-    if kind in ("FLOAT", "DOUBLE"):
-        texts = drop_ending([None if text == "nan" else text for text in texts], ".0")
-    elif kind.startswith("TIMESTAMP"):
-        texts = drop_ending(texts, MIDNIGHT)
-    return found.with_texts(texts) if isinstance(found, EncodedColumn) else column_of(texts)
 
 
 def _check_parquet_size(connection: Any, table: str, place: Path, n_columns: int) -> None:

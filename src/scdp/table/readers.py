@@ -1,7 +1,7 @@
 """Readers: the path of a file enters, Records leave; the kind of file is told from its name.
 
-CSV, TSV and JSON (also packed by gzip or Zstandard), Parquet and Excel. A file of strangers is read with care:
-what is too large, packed too tightly, damaged or of another kind is refused in one sentence.
+CSV, TSV and JSON (also packed by gzip or Zstandard), Parquet and Excel, and queries of a database. A file of
+strangers is read with care: what is too large, packed too tightly, damaged or of another kind is refused.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import io
 import os
 import zlib
 from pathlib import Path
+from urllib.parse import unquote
 
 from scdp.errors import InputError
 from scdp.io.memory import Need, require
 from scdp.io.untrusted import largest_unpacked, open_ordinary, read_at_most, read_bytes
-from scdp.table.database import read_plain_text
+from scdp.table.database import is_address, read_plain_text, read_query
 from scdp.table.parquet import read_parquet
 from scdp.table.records import Records
 from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json
@@ -39,7 +40,8 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Records:
     Parameters
     ----------
     path : str or Path
-        Its name says what kind of file it is. Text files may end in .gz or .zst as well.
+        Its name says what kind of file it is. Text files may end in .gz or .zst as well. Or a query of a database:
+        "duckdb:FILE?SELECT ..." or "postgresql:dbname=NAME host=HOST?SELECT ...".
     reading : Reading, optional
         Separator and encoding of text files. What is not given is guessed, and the guess is logged.
 
@@ -55,6 +57,10 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Records:
     >>> read_records(path)["name"].tolist()
     ['Ann', None]
     """
+    # In a path, the slashes of a query are encoded.
+    address = unquote(str(path)) if isinstance(path, Path) else path
+    if is_address(address):
+        return read_query(address)
     place, reading = Path(path), reading or Reading()
     _check_file(place)
     packing = PACKED.get(place.suffix.lower())
