@@ -63,6 +63,22 @@ def test_every_command_shows_its_help(name):
     assert name in CliRunner().invoke(main, ["--help"]).output
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(shell, monkeypatch):
+    def completed(words, *last):
+        typed = " ".join([*words, *last])
+        count = str(len(words)) if shell != "fish" else "".join(last)
+        environment = {"_SCDP_COMPLETE": f"{shell}_complete", "COMP_WORDS": typed, "COMP_CWORD": count}
+        return CliRunner().invoke(main, [], env=environment, prog_name="scdp").stdout
+
+    assert (
+        "_SCDP_COMPLETE"
+        in CliRunner().invoke(main, env={"_SCDP_COMPLETE": f"{shell}_source"}, prog_name="scdp").stdout
+    )
+    assert "cluster" in completed(["scdp"], "clu")
+    assert "--answer" in completed(["scdp", "cluster"], "--an")
+
+
 def test_help_shows_examples():
     assert "Examples:\n    scdp " in CliRunner().invoke(main, ["--help"]).output
 

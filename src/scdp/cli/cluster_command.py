@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,14 @@ from scdp.cli.fit_command import (
     spec_of,
     told,
 )
-from scdp.cli.options import SHARDS, checkpoint_folder, checkpoint_options, reading_options
+from scdp.cli.options import (
+    SHARDS,
+    RecordsType,
+    checkpoint_folder,
+    checkpoint_options,
+    json_option,
+    reading_options,
+)
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
@@ -43,7 +51,7 @@ INTERVAL = 0.9
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", type=_PATH, nargs=-1, required=True, metavar="[MODEL] RECORDS")
+@click.argument("paths", type=RecordsType(), nargs=-1, required=True, metavar="[MODEL] RECORDS")
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="Clusters: id, cluster, probability.")
 @click.option(
     "--spec", "spec_file", type=_PATH, metavar="FILE", help="Without MODEL: how to compare records."
@@ -95,6 +103,7 @@ INTERVAL = 0.9
 @reading_options
 @checkpoint_options("FILE")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@json_option
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def cluster(
     paths: tuple[Path, ...],
@@ -122,6 +131,7 @@ def cluster(
     seconds: float,
     resume: bool,
     force: bool,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Group records by a model that `scdp fit` has made, or without one.
@@ -195,7 +205,9 @@ def cluster(
             fitted.set_params(engine=where)
         result = _cluster(fitted, table, given, seed, quiet, said)
         write_outputs(result, fitted, outputs, force)
-    if not quiet:
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "uncertain": str(doubtful)} | result.summary(), indent=1))
+    elif not quiet:
         tell(_summary(result, outputs))
 
 

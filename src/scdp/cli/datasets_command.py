@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from scdp.cli.options import json_option
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper.datasets import files
 from scdp.paper.datasets.files import NAMES, File, Source, find_source
@@ -22,9 +24,13 @@ def datasets() -> None:
 
 
 @datasets.command("list")
-def list_sets() -> None:
+@json_option
+def list_sets(as_json: bool) -> None:
     """Show every data set, its size and licence, and the folder it was found in."""
     rows = [_row(find_source(name)) for name in NAMES]
+    if as_json:
+        click.echo(json.dumps([dict(zip(_HEADER, row, strict=True)) for row in rows], indent=1))
+        return
     click.echo("\n".join(aligned([_HEADER, *rows])))
 
 
@@ -63,8 +69,15 @@ def fetch(name: str) -> None:
     metavar="DIR",
     help="Folder of your own ACE 2004, for  ace.",
 )
+@click.option(
+    "--records",
+    "n_records",
+    type=click.IntRange(20, 50_000_000),
+    metavar="N",
+    help="How many, of a table that is made up.  [default: 300]",
+)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-def export(name: str, folder: Path, own: Path | None, force: bool) -> None:
+def export(name: str, folder: Path, own: Path | None, n_records: int | None, force: bool) -> None:
     """Write the records of NAME as CSV files.
 
     people, citations and crm are made up here, offline, for the tutorials: tables with known groups, new records,
@@ -75,7 +88,7 @@ def export(name: str, folder: Path, own: Path | None, force: bool) -> None:
     from scdp.io.tables import stage_table
     from scdp.io.targets import Given, check_files, open_folder
 
-    parts = _tables(name, own)
+    parts = _tables(name, own, n_records)
     open_folder(folder)
     check_files([], [Given("--out", folder / f"{part}.csv") for part in parts], force)
     with Staged(replace=force) as staged:
@@ -85,15 +98,17 @@ def export(name: str, folder: Path, own: Path | None, force: bool) -> None:
         click.echo(f"{folder / part}.csv: {len(columns['id'])} records")
 
 
-def _tables(name: str, own: Path | None) -> dict[str, Any]:
+def _tables(name: str, own: Path | None, n_records: int | None) -> dict[str, Any]:
     from scdp.datasets.tutorial import TUTORIAL_TABLES, make_tables
 
     if name in TUTORIAL_TABLES:
         if own is not None:
             raise InputError(f"{name!r} is made up here; leave --from out")
-        return dict(make_tables(name))
+        return dict(make_tables(name, n_records))
     from scdp.paper.datasets.tables import OWN, exported_parts, offered_sets
 
+    if n_records is not None:
+        raise InputError(f"{name!r} has the records it has; --records is for {', '.join(TUTORIAL_TABLES)}")
     offered = (*TUTORIAL_TABLES, *offered_sets())
     if name not in (*offered, OWN):
         raise InputError(f"there is no set of records {name!r} to export; there are: {', '.join(offered)}")

@@ -60,7 +60,7 @@ def demo(name: str, folder: Path, force: bool, quiet: bool) -> None:
     check_files([], [Given("--out", path) for path in files.values()], force)
     shown, dozen, gold = load_demo(name)
     say(f"learning from {len(shown)} records in {len(set(shown['entity']))} known groups", quiet)
-    say("the first run on a machine compiles for about half a minute", quiet)
+    say("the first run on a machine compiles for about a minute", quiet)
     results: list[ClusterResult] = []
     for message in told(lambda: results.append(group_dozen(shown, dozen, quiet))):
         say(f"note: {message}", quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.options import checkpoint_folder, checkpoint_options, reading_options
+from scdp.cli.options import RecordsType, checkpoint_folder, checkpoint_options, json_option, reading_options
 from scdp.cli.terminal import sentence, tell
 from scdp.errors import InputError
 
@@ -35,16 +36,21 @@ Examples:
   scdp fit train.csv --entity person --out model
   scdp fit train.csv --entity person --write-spec spec.toml
   scdp fit train.csv --spec spec.toml --out model
+  scdp fit train.csv --spec splink.json --write-spec spec.toml
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("records", type=click.Path(path_type=Path))
+@click.argument("records", type=RecordsType())
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), metavar="MODEL", help="Folder of the model."
 )
 @click.option(
-    "--spec", "spec_file", type=click.Path(path_type=Path), metavar="FILE", help="How to compare records."
+    "--spec",
+    "spec_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="How to compare records: a spec, or settings of Splink (.json).",
 )
 @click.option(
     "--write-spec",
@@ -71,6 +77,7 @@ Examples:
     is_flag=True,
     help="Replace what is there, or write beside other files.",
 )
+@json_option
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def fit(
     records: Path,
@@ -91,6 +98,7 @@ def fit(
     seconds: float,
     resume: bool,
     force: bool,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Learn from records with known clusters which records are the same thing.
@@ -136,6 +144,11 @@ def fit(
             if isinstance(model, SCDP):
                 model.keep_checkpoints(kept, seconds)
             _fit(model, table, known, folder, force, quiet, said)
+        numbers = {"n_comparisons": model.n_features_in_, "n_records": len(table)}
+        if as_json:
+            click.echo(json.dumps({"out": str(folder), "model": model.model} | numbers))
+        elif not quiet:
+            tell(f"{folder}: {model.model}, {model.n_features_in_} comparisons, {len(table)} records")
 
 
 def _check_files(
@@ -192,8 +205,6 @@ def _fit(
         say(f"note: {message}", quiet)
     fitted = model.fitted_spec_
     model.save(folder, force=force, spec_text=None if fitted is None else commented_toml(fitted, table))
-    if not quiet:
-        tell(f"{folder}: {model.model}, {model.n_features_in_} comparisons, {len(table)} records")
 
 
 def spec_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from scdp.cli.cluster_command import open_model
 from scdp.cli.fit_command import say, told
-from scdp.cli.options import reading_options
+from scdp.cli.options import RecordsType, json_option, reading_options
 from scdp.cli.terminal import tell
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ _PATH = click.Path(path_type=Path)
 
 @click.command(epilog=EXAMPLES)
 @click.argument("model", type=_PATH)
-@click.argument("first", type=_PATH, metavar="A")
-@click.argument("second", type=_PATH, metavar="B")
+@click.argument("first", type=RecordsType(), metavar="A")
+@click.argument("second", type=RecordsType(), metavar="B")
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="Links: id_a, id_b, probability.")
 @click.option(
     "--at-most-one",
@@ -40,6 +41,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
 @reading_options
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@json_option
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def link(
     model: Path,
@@ -51,6 +53,7 @@ def link(
     seed: int | None,
     reading: Reading,
     force: bool,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Link the records of two tables, A and B, by a model that `scdp fit` has made.
@@ -88,5 +91,7 @@ def link(
     }
     with Staged(replace=force) as staged:
         stage_table(staged, out, columns)
-    if not quiet:
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "n_links": len(links.id_a)}))
+    elif not quiet:
         tell(f"{out}: {len(links.id_a)} links")

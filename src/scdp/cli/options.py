@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -20,6 +21,25 @@ from scdp.errors import InputError
 PARTS = ("fit", "predict")
 # Of many records, the resolver keeps the components that are done.
 SHARDS = "shards"
+
+
+class RecordsType(click.Path):
+    """A path, or a query of a database, whose slashes are encoded so that a path keeps them."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str):
+            from scdp.table.database import is_address
+
+            value = quote(value, safe=" :?=*(),'\"<>") if is_address(value) else value
+        return super().convert(value, param, ctx)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json`, for a command that takes it as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")(command)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:

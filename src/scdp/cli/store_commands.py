@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from scdp.cli.cluster_command import learn_here, open_model
 from scdp.cli.fit_command import say, told
-from scdp.cli.options import reading_options
+from scdp.cli.options import RecordsType, json_option, reading_options
 from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
@@ -29,13 +30,14 @@ _PATH = click.Path(path_type=Path)
 
 @click.command(epilog=EXAMPLES)
 @click.argument("store", type=_PATH)
-@click.argument("new", type=_PATH, required=False)
+@click.argument("new", type=RecordsType(), required=False)
 @click.option(
     "--model", type=_PATH, metavar="DIR", help="Of a new store: its model.  [default: learned from NEW]"
 )
 @click.option("--decisions", type=_PATH, metavar="FILE", help="What people know; kept for ever.")
 @click.option("--delete", type=_PATH, metavar="FILE", help="Ids of records to remove, one a line.")
 @reading_options
+@json_option
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def update(
     store: Path,
@@ -44,6 +46,7 @@ def update(
     decisions: Path | None,
     delete: Path | None,
     reading: Reading,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Put new records into a store of entities; known ids are corrections.
@@ -77,20 +80,20 @@ def update(
     happened: list[dict[str, Any]] = []
     for message in told(lambda: happened.extend(kept.update(table, delete=gone, decisions=said))):
         say(f"note: {message}", quiet)
-    if not quiet:
-        counts = {
-            kind: sum(one["event"] == kind for one in happened)
-            for kind in dict.fromkeys(e["event"] for e in happened)
-        }
+    counts = Counter(one["event"] for one in happened)
+    n_entities = len(set(kept.entities.values()))
+    if as_json:
+        numbers = {"n_records": len(kept.entities), "n_entities": n_entities, "events": counts}
+        click.echo(json.dumps({"store": str(store)} | numbers))
+    elif not quiet:
         told_of = ", ".join(f"{count} x {kind}" for kind, count in counts.items()) or "nothing changed"
-        n_entities = len(set(kept.entities.values()))
         tell(f"{store}: {len(kept.entities)} records of {n_entities} entities; {told_of}")
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("store", type=_PATH)
 @click.argument("cells", metavar="JSON")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
+@json_option
 def lookup(store: Path, cells: str, as_json: bool) -> None:
     """Say which entity of a store a record is, with probabilities; nothing is changed."""
     from scdp.io.untrusted import parse_json
@@ -118,7 +121,7 @@ def lookup(store: Path, cells: str, as_json: bool) -> None:
 @click.command(epilog=EXAMPLES)
 @click.argument("store", type=_PATH)
 @click.argument("name", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
+@json_option
 def resolve(store: Path, name: str, as_json: bool) -> None:
     """Say under which id an entity goes on, which records it has, and what happened to it."""
     from scdp.store.store import Store

@@ -13,7 +13,9 @@ from scdp.table.records import Column, Records
 Table = dict[str, Column]
 TUTORIAL_TABLES = ("people", "citations", "crm")
 SEED = 1
-N_RECORDS, N_NEW = 300, 60
+N_RECORDS, FEWEST_RECORDS = 300, 20
+# One record in so many comes later.
+NEW_PART = 5
 # The share of entities that somebody has grouped already.
 KNOWN_SHARE = 0.5
 
@@ -86,7 +88,7 @@ def make_dozen(name: str) -> Labelled:
     return Labelled(Records(cells, source=f"a dozen {name}"), clusters, ids)
 
 
-def make_tables(name: str) -> dict[str, Table]:
+def make_tables(name: str, n_records: int | None = None) -> dict[str, Table]:
     """The files of a tutorial's table, by their names.
 
     Parameters
@@ -95,6 +97,8 @@ def make_tables(name: str) -> dict[str, Table]:
         The first two have the files NAME.csv, in which the entity of half of the things is filled in, new.csv with
         records that came later, gold.csv and gold_all.csv with the truth. The third is one customer list in two
         systems, shop.csv and support.csv, with gold.csv.
+    n_records : int, optional
+        How many records; 300 if it is not given. Those of new.csv come on top, a fifth as many.
 
     Returns
     -------
@@ -107,15 +111,18 @@ def make_tables(name: str) -> dict[str, Table]:
     """
     if name not in TUTORIAL_TABLES:
         raise InputError(f"there is no table {name!r} to make; there are: {', '.join(TUTORIAL_TABLES)}")
+    n = N_RECORDS if n_records is None else n_records
+    if n < FEWEST_RECORDS:
+        raise InputError(f"a tutorial needs at least {FEWEST_RECORDS} records, not {n}")
     if name == "crm":
-        return _make_crm()
-    return _make_labelled("people" if name == "people" else "citations")
+        return _make_crm(n)
+    return _make_labelled("people" if name == "people" else "citations", n)
 
 
-def _make_labelled(kind: Kind) -> dict[str, Table]:
+def _make_labelled(kind: Kind, n: int) -> dict[str, Table]:
     size = 2.0 if kind == "people" else 4.0
-    made = make_records(N_RECORDS + N_NEW, kind=kind, mean_cluster_size=size, seed=SEED)
-    old = np.arange(len(made)) < N_RECORDS
+    made = make_records(n + n // NEW_PART, kind=kind, mean_cluster_size=size, seed=SEED)
+    old = np.arange(len(made)) < n
     entities = np.unique(made.clusters)
     known = np.random.default_rng(SEED).permutation(entities)[: int(KNOWN_SHARE * len(entities))]
     labels = made.clusters.astype(object)
@@ -128,8 +135,8 @@ def _make_labelled(kind: Kind) -> dict[str, Table]:
     }
 
 
-def _make_crm() -> dict[str, Table]:
-    made = make_records(N_RECORDS, kind="contacts", mean_cluster_size=1.6, seed=SEED)
+def _make_crm(n: int) -> dict[str, Table]:
+    made = make_records(n, kind="contacts", mean_cluster_size=1.6, seed=SEED)
     in_shop = np.random.default_rng(SEED).random(len(made)) < 0.5
     every = np.ones(len(made), dtype=bool)
     return {
