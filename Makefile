@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy known results lock licences docs sizes clean honesty
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy known results lock licences docs sizes fresh clean honesty
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -86,10 +86,17 @@ licences: .venv/dev.stamp
 	@$(BIN)/python .ci/licences.py > LICENCES.md.new && mv LICENCES.md.new LICENCES.md
 
 docs: .venv/dev.stamp
-	@$(PIP) install --constraint constraints.txt zensical
 	@$(BIN)/python docs/site.py
 	@$(BIN)/python -m zensical build
 	@echo "the site is in site/index.html"
+
+# The wheel in an environment of its own, as people get it: every command of README, tutorials and guides.
+fresh: .venv/dev.stamp
+	@rm -rf build/fresh && $(BIN)/python -m hatchling build -t wheel -d build/fresh
+	@$(PYTHON) -m venv build/fresh/env
+	@build/fresh/env/bin/python -m pip --quiet install --constraint constraints.txt build/fresh/*.whl
+	@build/fresh/env/bin/python .ci/documents.py --commands README.md docs/index.md docs/faq.md docs/decisions.md \
+		docs/tutorials/*.md docs/howto/*.md docs/concepts/*.md
 
 sizes: .venv/core.stamp
 	@$(BIN)/python .ci/sizes.py > docs/dependencies.md

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -25,17 +26,16 @@ def fitted():
     return example.globs
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "scdp.compare",
-        "scdp.compare.comparison",
-        "scdp.compare.kinds",
-        "scdp.compare.content.nicknames",
-        "scdp.metrics",
-        "scdp.table.spec",
-    ],
-)
+SOURCE = Path(scdp.__file__).parent
+# Those of the estimators build on one another, and have a test of their own below.
+MODULES = [
+    ".".join(("scdp", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(SOURCE.rglob("*.py"))
+    if ">>>" in path.read_text(encoding="utf-8") and path.name != "base.py"
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_the_examples_run(name, monkeypatch):
     monkeypatch.setattr("scdp.compare.kinds._registered", {})
     module = importlib.import_module(name)

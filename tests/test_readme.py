@@ -1,14 +1,10 @@
-"""What the README shows runs: its Python as it stands, its commands one after the other on a small demo."""
+"""What the README says is so: its Python gives what it says, and its figures are those of the tables."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from pathlib import Path
-
-from click.testing import CliRunner
-
-from scdp.cli import demo_command, main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -38,18 +34,6 @@ def test_the_two_commands_of_a_clone_are_targets():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert commands("make") == [["make", "demo"], ["make", "test"]]
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for _, target in commands("make"))
-
-
-def test_the_commands_run_one_after_the_other(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("scdp.datasets.tutorial.N_RECORDS", 120)
-    monkeypatch.setattr(demo_command, "N_DRAWS", 60)
-    found = commands("scdp")
-    assert [command[1] for command in found] == ["demo", "fit", "cluster", "evaluate"]
-    for _, *arguments in found:
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("12 items, ")
 
 
 def test_figures_are_those_of_the_tables_they_come_from():
