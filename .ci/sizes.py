@@ -1,13 +1,16 @@
-"""What each dependency costs on the disk and gives: `python .ci/sizes.py` writes docs/dependencies.md to stdout.
+"""What each dependency costs and gives: `python .ci/sizes.py` writes docs/dependencies.md to stdout.
 
-With the name of another package it prints what that one takes.
+Files are fetched once more, to see what they weigh. With the name of another package it prints what that one takes.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 # What scdp takes from each.
 GIVES = {
@@ -30,10 +33,20 @@ GIVES = {
 }
 HEAD = """# What each dependency costs
 
-Sizes on the disk of `pip install scdp` without extras, as `python .ci/sizes.py` prints them (Linux, Python {python}).
+What `pip install scdp` without extras downloads, and what it takes on the disk, in millions of bytes, as
+`python .ci/sizes.py` prints it (Linux, Python {python}). What Python compiles from it comes on top.
 
-| package | version | MB | what scdp takes from it |
-|---|---|---|---|"""
+| package | version | download, MB | disk, MB | what scdp takes from it |
+|---|---|---|---|---|"""
+TAIL = """
+## What could be left out?
+
+- **llvmlite and Numba** are four tenths of the disk. Without them the samplers would be loops of plain Python.
+- **SciPy** is needed by scikit-learn too. Without both, boosted trees and the optimiser would have to be written anew.
+- **DuckDB** reads Parquet, joins candidates and answers `scdp query`.
+- **arviz-stats** costs next to nothing, since it only needs NumPy and SciPy.
+- Everything else is an extra: `plots`, `pandas`, `polars`, `review`, `excel`, `zstd`, `spark`, `arviz`.
+"""
 
 
 def needed(name: str, found: dict[str, metadata.Distribution]) -> None:
@@ -57,6 +70,16 @@ def size_of(package: metadata.Distribution) -> int:
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
+def downloads(found: dict[str, metadata.Distribution]) -> dict[str, int]:
+    """Bytes of the file that pip fetches for each package."""
+    with TemporaryDirectory() as folder:
+        wanted = [f"{name}=={package.version}" for name, package in found.items()]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        subprocess.run([*command, "--dest", folder, *wanted], check=True, stdout=sys.stderr)
+        files = {re.split(r"-\d", path.name)[0]: path.stat().st_size for path in Path(folder).iterdir()}
+        return {name.lower().replace("_", "-"): size for name, size in files.items()}
+
+
 def main() -> None:
     """Print the page."""
     import platform
@@ -69,11 +92,13 @@ def main() -> None:
         return
     found.pop("scdp")
     sizes = {name: size_of(package) / 1e6 for name, package in found.items()}
+    fetched = downloads(found)
     print(HEAD.format(python=".".join(platform.python_version_tuple()[:2])))
     for name in sorted(sizes, key=lambda each: -sizes[each]):
         gives = GIVES.get(name, "needed by another")
-        print(f"| {name} | {found[name].version} | {sizes[name]:.1f} | {gives} |")
-    print(f"| **all** | | **{sum(sizes.values()):.0f}** | |")
+        print(f"| {name} | {found[name].version} | {fetched[name] / 1e6:.1f} | {sizes[name]:.1f} | {gives} |")
+    print(f"| **all** | | **{sum(fetched.values()) / 1e6:.0f}** | **{sum(sizes.values()):.0f}** | |")
+    print(TAIL, end="")
 
 
 if __name__ == "__main__":

@@ -96,13 +96,30 @@ def class_part(name: str, value: type) -> str:
 
 def function_part(name: str, value: Any, mark: str) -> str:
     """Signature and docstring."""
-    try:
-        signature = str(inspect.signature(value))
-    except (TypeError, ValueError):
-        signature = "(...)"
-    signature = re.sub(r"<[^<>]* at 0x[0-9a-f]+>", "...", signature).replace("'", "")
-    call = f"{name}{signature}"
+    call = f"{name}{re.sub(r'<[^<>]* at 0x[0-9a-f]+>', '...', signature_of(value))}"
     return f"{mark} {name}\n\n```text\n{wrapped(call)}\n```\n\n{rendered(inspect.getdoc(value) or '')}\n"
+
+
+class Bare(str):
+    """An annotation that is shown without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def signature_of(value: Any) -> str:
+    """Parameters with their types and defaults; of a class, without what its constructor returns."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "(...)"
+    bare = [
+        one.replace(annotation=Bare(one.annotation)) if isinstance(one.annotation, str) else one
+        for one in found.parameters.values()
+    ]
+    given = found.return_annotation
+    given = found.empty if inspect.isclass(value) else Bare(given) if isinstance(given, str) else given
+    return str(found.replace(parameters=bare, return_annotation=given))
 
 
 def wrapped(call: str, width: int = 96) -> str:

@@ -35,6 +35,31 @@ def test_pages_have_no_words_that_only_we_know(page):
     assert not found
 
 
+# Pages for users; those under research are for people who know the field.
+TAUGHT = [ROOT / "README.md", DOCS / "index.md", DOCS / "faq.md"]
+TAUGHT += sorted(page for part in ("tutorials", "howto", "concepts") for page in (DOCS / part).glob("*.md"))
+MOST_WORDS = 28
+
+
+def sentences(page):
+    """The sentences of a page, without code, tables, headings and addresses."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"^[|#].*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"`[^`]*`", "X", re.sub(r"\]\([^)]*\)", "]", text))
+    for paragraph in re.split(r"\n\s*\n|\n- |\n\d\. ", text):
+        yield from re.split(r"(?<=[.?!:])\s+", " ".join(paragraph.split()))
+
+
+@pytest.mark.parametrize("page", TAUGHT, ids=lambda page: page.stem)
+def test_sentences_are_short(page):
+    long = [
+        each
+        for each in sentences(page)
+        if len(each.split()) > MOST_WORDS and "Journal of Machine" not in each
+    ]
+    assert not long
+
+
 # ---- the site ----
 
 

@@ -124,10 +124,14 @@ class WorkBar:
         self._bars.update(self._bars.tasks[0].id, completed=done, total=total)
 
 
+# Before so much is done the time left cannot be told: the first steps may have to compile.
+FEWEST_DONE = 0.2
+
+
 def say_progress(what: str, done: int, total: int, seconds: float) -> None:
     """One line on stderr: how much is done, and how long the rest may take."""
     share = done / total if total else 0.0
-    left = f", about {seconds * (1 - share) / share:.0f} s left" if share >= 0.02 else ""
+    left = f", about {seconds * (1 - share) / share:.0f} s left" if share >= FEWEST_DONE else ""
     print(f"scdp: {what}: {share:.0%} done{left}", file=sys.stderr, flush=True)
 
 
