@@ -70,6 +70,20 @@ def test_a_dozen_records_are_grouped_and_shown(small_demo):
     assert not known & {row["entity"] for row in gold}
 
 
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_no_cell_is_cut_off_in_a_narrow_terminal(small_demo, width, monkeypatch, tmp_path):
+    monkeypatch.setattr(tutorial, "N_RECORDS", 60)
+    monkeypatch.setattr(demo_command, "N_DRAWS", 8)
+    monkeypatch.setattr(demo_command, "WIDTH", width)
+    shown = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo")]).stdout
+    table = shown[: shown.index(" people (90 %")]
+    assert max(map(len, table.splitlines())) <= width
+    assert "…" not in table
+    drawn = "".join(character for character in table if character.isalnum())
+    cells = [cell for row in rows_of(small_demo[0] / "new.csv") for cell in row.values()]
+    assert all("".join(character for character in cell if character.isalnum()) in drawn for cell in cells)
+
+
 def test_the_words_agree_with_the_files(small_demo):
     folder, result = small_demo
     found, gold = (

@@ -13,6 +13,7 @@ from scdp.cli.fit_command import say, told
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from rich.table import Table
 
     from scdp.estimators.result import ClusterResult, UncertainPair
     from scdp.table.records import Records
@@ -121,20 +122,15 @@ def write_files(
 def show(result: ClusterResult, gold: NDArray[np.object_], name: str) -> None:
     """Records by group, how many groups and how good, what to ask, and the verdict, on stdout."""
     from rich.console import Console
-    from rich.table import Table
 
     from scdp import metrics
 
     one, many = WORDS[name]
-    table = Table(title=f"{result.n_records} records, grouped", title_justify="left", title_style="bold")
-    for column in ("group", "sure", *result.records.names):
-        table.add_column(column, no_wrap=True, min_width=5 if column in ("group", "sure", "id") else None)
-    for number, rows in enumerate(groups_of(result), start=1):
-        for row in rows:
-            cells = [result.records[column][row] or "" for column in result.records.names]
-            sure = f"{result.probabilities[row]:.2f}"
-            table.add_row(str(number), sure, *cells, end_section=bool(row == rows[-1]))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    table = draw_groups(result, [[name] for name in result.records.names])
+    if table.__rich_measure__(console, console.options.update(width=10 * WIDTH)).maximum > console.width:
+        names = [name for name in result.records.names if name != result.id_column]
+        table = draw_groups(result, [*([[result.id_column]] if result.id_column else []), names])
     console.print(table)
     low, high = result.posterior.n_clusters_interval(0.9)
     expected = result.expected["f"]
@@ -153,6 +149,23 @@ def show(result: ClusterResult, gold: NDArray[np.object_], name: str) -> None:
         console.print(f"\nThe {counted} most:", markup=False)
     for pair in questions:
         console.print(_question(result, pair, one), markup=False, soft_wrap=True)
+
+
+def draw_groups(result: ClusterResult, columns: list[list[str]]) -> Table:
+    """Records by group. Cells that share a column stand one after the other, on as many lines as they need."""
+    from rich.table import Table
+
+    table = Table(title=f"{result.n_records} records, grouped", title_justify="left", title_style="bold")
+    for names in (["group"], ["sure"], *columns):
+        table.add_column(", ".join(names), no_wrap=len(names) == 1, overflow="fold")
+    for number, rows in enumerate(groups_of(result), start=1):
+        for row in rows:
+            cells = [
+                ", ".join(filter(None, (result.records[name][row] for name in names))) for names in columns
+            ]
+            sure = f"{result.probabilities[row]:.2f}"
+            table.add_row(str(number), sure, *cells, end_section=bool(row == rows[-1]))
+    return table
 
 
 def groups_of(result: ClusterResult) -> list[list[int]]:
