@@ -200,6 +200,9 @@ def cluster(
     with checkpoint_folder(checkpoint, out, resume, samples) as kept:
         where = _engine(engine, workers, kept / SHARDS)
         if samples:
+            from scdp.chains_model import SCDP
+
+            assert isinstance(fitted, SCDP)
             fitted.keep_checkpoints(kept, seconds)
         else:
             fitted.set_params(engine=where)

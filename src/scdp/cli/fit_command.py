@@ -304,7 +304,7 @@ def estimator(
     kind = estimator_class(name, "--model")
     given: dict[str, Any] = {"model": name, "n_chains": chains, "n_sweeps": sweeps}
     accepted = kind().get_params(deep=False)
-    model = kind(
+    model = kind().set_params(
         spec=spec,
         random_state=seed,
         n_jobs=-1,

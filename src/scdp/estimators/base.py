@@ -10,11 +10,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from scdp._parallel import Progress, WorkBar
+from scdp._sklearn import SklearnEstimator, check_is_fitted, draw_seed
 from scdp._typing import Groups, Integers
 from scdp.errors import InputError
 from scdp.estimators.checks import (
@@ -41,7 +39,7 @@ from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 
-class Estimator(ClusterMixin, BaseEstimator):
+class Estimator(SklearnEstimator):
     """The surface of `EntityResolver` and `SCDP`: a model says how it samples rows, and what it keeps of them."""
 
     # Whether candidate pairs will do in place of all pairs of records.
@@ -144,7 +142,7 @@ class Estimator(ClusterMixin, BaseEstimator):
             rows = rows_of(X, grouped, *settings, progress, self.takes_candidates)
         self.n_features_in_ = rows.n_features
         names = feature_names(rows, getattr(self, "feature_names_in_", None))
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         self.posterior_, fitted = self._sample_fit(rows, known, grouped, names, seed, conditions)
         self.labels_ = labels_from(self._estimate(self.posterior_, known, conditions), known)
         self.fitted_ = fitted.with_labels(self.labels_)
@@ -444,7 +442,7 @@ class Estimator(ClusterMixin, BaseEstimator):
     @property
     def fitted_spec_(self) -> Spec | None:
         """The spec with what `fit` has learned: proposed fields and scales."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         return spec_of(self.fitted_.rows)
 
     def restore(self, fitted: Fitted) -> None:
@@ -489,8 +487,3 @@ class Estimator(ClusterMixin, BaseEstimator):
         found = self.predict(X, groups)
         truth = check_known(y, len(found))
         return float(f_score(truth[truth >= 0], found[truth >= 0]))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags

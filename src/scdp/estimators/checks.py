@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from scdp._typing import Integers
 from scdp.errors import InputError
@@ -59,6 +58,8 @@ def check_rows(model: Estimator, X: Any, *, reset: bool) -> Any:
     if model.spec is not None or is_table(X):
         return records_from(X)
     if model.metric == "euclidean":
+        from sklearn.utils.validation import validate_data
+
         return validate_data(model, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
     array = check_square_shape(X)
     if not reset and array.shape[2] != model.n_features_in_:
