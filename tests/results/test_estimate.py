@@ -45,6 +45,18 @@ def test_the_line_is_that_of_the_held_out_pairs():
         Reliability.from_words(found.to_words() | {"missed": [-1, 1]})
 
 
+@pytest.mark.parametrize(("low", "high", "n"), [(1, 1, 500), (941, 941, 1000), (500, 500, 500), (0, 0, 0)])
+def test_what_draws_are_sure_of_stays_sure(low: int, high: int, n: int):
+    assert Reliability.of(None, None).widen(low, high, n) == (low, high)
+
+
+@pytest.mark.parametrize(("low", "high", "n"), [(507, 607, 999), (1, 3, 6), (2, 499, 500), (61, 94, 381)])
+def test_the_interval_of_the_number_of_clusters_is_wider_than_that_of_the_draws(low: int, high: int, n: int):
+    wide = Reliability.of(None, None).widen(low, high, n)
+    assert 1 <= wide[0] <= low < high <= wide[1] <= n
+    assert wide[1] - wide[0] > high - low
+
+
 def random_posterior(n: int = 40, draws: int = 200, reliability: Reliability | None = None) -> Posterior:
     """Pairs of items, each together in about half of the draws."""
     rng = np.random.default_rng(1)

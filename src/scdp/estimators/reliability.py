@@ -29,6 +29,9 @@ LOWEST = 0.1
 PRIOR_CLUSTERS = 5.0
 # A smaller share of true pairs that blocking loses is none.
 LEAST_LOST = 1e-3
+# Draws share one model, and do not know where it is wrong: over the development sets the number of clusters is off by
+# so much more than they say.
+COUNT_SPREAD = 1.25
 STEPS = 30
 MOST_PAIRS, SOME_ITEMS = 5_000_000, 4000
 MOST_DRAWS = 400
@@ -119,6 +122,19 @@ class Reliability:
             scale = (stored.n_items / len(items)) ** 2
         levels = weigh_pairs(part, answer)
         return self._shift(counts, levels, scale, stored.n_items)
+
+    def widen(self, low: int, high: int, n_items: int) -> tuple[int, int]:
+        """An interval of the number of clusters, wider by what draws do not know.
+
+        It is widened on the scale of log-odds of a record being one too many, so that it stays within 1 and all.
+        """
+        ends = [np.log((n_items - each + 0.5) / (each + 0.5)) for each in (low, high)]
+        middle, half = sum(ends) / 2.0, COUNT_SPREAD * (ends[0] - ends[1]) / 2.0
+        wide = [
+            (n_items + 0.5 - 0.5 * odds) / (1.0 + odds) for odds in np.exp([middle + half, middle - half])
+        ]
+        lowest, highest = int(np.floor(wide[0] + 1e-6)), int(np.ceil(wide[1] - 1e-6))
+        return min(max(lowest, 1), low), max(min(highest, n_items), high)
 
     def _shift(self, counts: Counts, levels: PairLevels, scale: float, n_items: int) -> Counts:
         rng = np.random.default_rng(0)

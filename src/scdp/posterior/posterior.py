@@ -132,7 +132,7 @@ class Posterior:
         return self.stored.n_clusters
 
     def n_clusters_interval(self, level: float = 0.9, hidden_only: bool = False) -> tuple[int, int]:
-        """The central interval of the number of clusters.
+        """The central interval of the number of clusters, wider than that of the draws where these were calibrated.
 
         Parameters
         ----------
@@ -153,8 +153,11 @@ class Posterior:
         _check_level(level)
         counts = self.stored.n_hidden_clusters if hidden_only else self.n_clusters
         tails = [(1 - level) / 2, (1 + level) / 2]
-        low, high = np.quantile(counts, tails, method="inverted_cdf")
-        return int(low), int(high)
+        low, high = map(int, np.quantile(counts, tails, method="inverted_cdf"))
+        if self.reliability is None:
+            return low, high
+        n_items = int((self.stored.known < 0).sum()) if hidden_only else self.n_items
+        return self.reliability.widen(low, high, n_items)
 
     def co_clustering(self, i: int, j: int) -> float:
         """The probability that two items are in one cluster.
