@@ -7,7 +7,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from scdp.linkage import trees
-from scdp.linkage.trees import LARGEST_SCORE, Trees, fit_trees, sampled
+from scdp.linkage.trees import LARGEST_SCORE, Trees, fit_trees, sample_pairs
+
+SIGN = np.array([-1, -1, -1, -1])
 
 
 def pair_features(seed: int = 0, n: int = 600) -> tuple[np.ndarray, np.ndarray]:
@@ -49,31 +51,58 @@ def test_splits_between_present_and_missing_are_followed():
 def test_a_feature_that_is_missing_everywhere_or_constant_does_no_harm():
     features, together = pair_features()
     odd = np.column_stack([features, np.full(len(features), np.nan), np.ones(len(features))])
-    found = fit_trees(odd.astype(np.float32), together, np.random.default_rng(0), n_rounds=20)
-    plain = fit_trees(features, together, np.random.default_rng(0), n_rounds=20)
+    signs = np.array([*SIGN, -1, 1])
+    found = fit_trees(odd.astype(np.float32), together, signs, np.random.default_rng(0), n_rounds=20)
+    plain = fit_trees(features, together, SIGN, np.random.default_rng(0), n_rounds=20)
     np.testing.assert_array_equal(found.log_odds(odd.astype(np.float32)), plain.log_odds(features))
     assert np.isnan(odd[:, 4]).all()
 
 
 def test_trees_survive_their_arrays():
     features, together = pair_features()
-    found = fit_trees(features, together, np.random.default_rng(0), n_rounds=5)
+    found = fit_trees(features, together, SIGN, np.random.default_rng(0), n_rounds=5)
     np.testing.assert_array_equal(
         Trees.from_arrays(found.arrays()).log_odds(features), found.log_odds(features)
     )
 
 
-def test_sampled_pairs_stand_for_all(monkeypatch):
+def test_sampled_pairs_stand_for_all_and_the_nearest_are_among_them(monkeypatch):
     monkeypatch.setattr(trees, "MOST_PAIRS", 100)
+    rng = np.random.default_rng(0)
     together = np.arange(1000) < 300
-    chosen, weight = sampled(together, np.random.default_rng(0))
+    features = np.where(together[:, None], 0.0, 0.2 + rng.random((1000, 1))).astype(np.float32)
+    features = np.column_stack([features, np.full(1000, np.nan)]).astype(np.float32)
+    chosen, weight = sample_pairs(features, together, rng)
     assert len(chosen) == len(set(chosen.tolist())) == 100
     assert together[chosen].sum() == 50
     assert weight[together[chosen]].sum() == pytest.approx(300)
     assert weight[~together[chosen]].sum() == pytest.approx(700)
+    nearest = 300 + np.argsort(features[300:, 0])[:25]
+    assert set(nearest.tolist()) <= set(chosen[weight == 1.0].tolist())
+
+
+def test_trees_never_turn_back():
+    features, together = pair_features()
+    found = fit_trees(features, ~together, -SIGN, np.random.default_rng(0))
+    grid = np.tile(np.float32([0.5, 0.5, 0.5, np.nan]), (101, 1))
+    for feature in range(3):
+        line = grid.copy()
+        line[:, feature] = np.linspace(0.0, 1.0, 101)
+        assert (np.diff(found.log_odds(line)) >= -1e-12).all()
+
+
+def test_a_hundred_matches_do_not_make_trees_sure_of_what_they_never_saw():
+    rng = np.random.default_rng(3)
+    together = np.arange(20_000) < 60
+    features = rng.random((20_000, 12)).astype(np.float32)
+    features[:60] *= 0.3
+    taught = fit_trees(features[::2], together[::2], np.full(12, -1), rng)
+    score = taught.log_odds(features[1::2])
+    loss = np.logaddexp(0.0, np.where(together[1::2], -score, score)).sum() / together[1::2].sum()
+    assert loss < 0.5
 
 
 def test_trees_know_the_share_of_pairs_that_are_together():
     features, together = pair_features()
-    found = fit_trees(features, together, np.random.default_rng(0), n_rounds=5)
+    found = fit_trees(features, together, SIGN, np.random.default_rng(0), n_rounds=5)
     assert found.prior[0] == pytest.approx(np.log(together.mean() / (1 - together.mean())))

@@ -83,7 +83,9 @@ def fit_ensemble(
     raw = [source.pairs(part) for part in parts]
     trees: tuple[Trees, ...] = ()
     if boosted:
-        trees = tuple(fit_trees_on(pairs, cluster[part], rng) for pairs, part in zip(raw, parts, strict=True))
+        trees = tuple(
+            fit_trees_on(pairs, cluster[part], sign, rng) for pairs, part in zip(raw, parts, strict=True)
+        )
     report.step()
     folds = [
         make_fold(pairs, cluster[part], trees[1 - number].log_ratio(pairs.features) if boosted else None, rng)
@@ -160,10 +162,10 @@ def can_train_trees(cluster: Integers, n_features: int) -> bool:
     return int((sizes > 1).sum()) >= FEWEST_FOR_TREES and n_features <= MOST_TREE_FEATURES
 
 
-def fit_trees_on(pairs: Pairs, cluster: Integers, rng: np.random.Generator) -> Trees:
+def fit_trees_on(pairs: Pairs, cluster: Integers, sign: Integers, rng: np.random.Generator) -> Trees:
     """Trees that tell members from strangers among these pairs."""
     together = cluster[pairs.left] == cluster[pairs.right]
-    return fit_trees(pairs.features, together, rng)
+    return fit_trees(pairs.features, together, sign, rng)
 
 
 def _training_table(evidence: Evidence, folds: Sequence[TrainingFold]) -> TableEvidence:

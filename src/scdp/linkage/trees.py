@@ -10,10 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.evidence import log_odds
 
 N_ROUNDS = 100
-MOST_PAIRS = 60_000
+# Small trees, leaves that few pairs cannot push far, and no turning back: a pair that is nearer in one comparison is
+# never less likely a match. Without these, trees are sure of themselves where they saw a hundred matches.
+MOST_LEAVES, SHRINKAGE, N_BINS = 8, 3.0, 63
+MOST_PAIRS = 20_000
 # Log-odds beyond this are as good as certain, and no finer than the training pairs can tell.
 LARGEST_SCORE = 12.0
 
@@ -36,11 +40,11 @@ class Trees:
     # Log-odds of a match among the pairs that were learned from, which new pairs do not share.
     prior: NDArray[np.float64]
 
-    def log_ratio(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def log_ratio(self, features: Features) -> NDArray[np.float64]:
         """Of each pair: the log-likelihood ratio of being together."""
         return self.log_odds(features) - self.prior[0]
 
-    def log_odds(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def log_odds(self, features: Features) -> NDArray[np.float64]:
         """Of each pair for being together, cut off where they are as good as certain."""
         out = np.full(len(features), self.baseline[0])
         walk(
@@ -66,7 +70,7 @@ class Trees:
 
 @kernel
 def walk(
-    features: NDArray[np.float32],
+    features: Features,
     first: NDArray[np.int64],
     feature: NDArray[np.int64],
     threshold: NDArray[np.float64],
@@ -93,21 +97,28 @@ def walk(
 
 
 def fit_trees(
-    features: NDArray[np.float32],
-    together: NDArray[np.bool_],
+    features: Features,
+    together: Booleans,
+    sign: Integers,
     rng: np.random.Generator,
     n_rounds: int = N_ROUNDS,
 ) -> Trees:
-    """Trees that tell pairs of one cluster from others; classes keep their shares if pairs are sampled."""
+    """Trees that tell pairs of one cluster from others, rising (+1) or falling (-1) with each feature."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    chosen, weight = sampled(together, rng)
+    chosen, weight = sample_pairs(features, together, rng)
     seen = features[chosen]
     # Scikit-learn fails on a feature that is missing everywhere; of a constant one the trees never ask.
     seen[:, np.isnan(seen).all(axis=0)] = 0.0
     model = HistGradientBoostingClassifier(
-        max_iter=n_rounds, early_stopping=False, random_state=int(rng.integers(2**31))
+        max_iter=n_rounds,
+        max_leaf_nodes=MOST_LEAVES,
+        l2_regularization=SHRINKAGE,
+        max_bins=N_BINS,
+        monotonic_cst=sign,
+        early_stopping=False,
+        random_state=int(rng.integers(2**31)),
     )
     # Threads of several fits at once would only wait for each other.
     with threadpool_limits(limits=1):
@@ -115,16 +126,38 @@ def fit_trees(
     return _as_arrays(model, log_odds(float(together.mean())))
 
 
-def sampled(
-    together: NDArray[np.bool_], rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """At most `MOST_PAIRS` pairs, up to half of them of one cluster, and what each stands for."""
-    kinds = [np.flatnonzero(together), np.flatnonzero(~together)]
-    n_same = min(len(kinds[0]), MOST_PAIRS // 2)
-    counts = [n_same, min(len(kinds[1]), MOST_PAIRS - n_same)]
-    chosen = [rng.choice(kind, count, replace=False) for kind, count in zip(kinds, counts, strict=True)]
-    weights = [np.full(count, len(kind) / max(count, 1)) for kind, count in zip(kinds, counts, strict=True)]
-    return np.concatenate(chosen), np.concatenate(weights)
+def sample_pairs(features: Features, together: Booleans, rng: np.random.Generator) -> tuple[Integers, Floats]:
+    """At most `MOST_PAIRS` pairs, and how many each stands for.
+
+    Up to half are of one cluster. Of the others, half are those that look most like them, and half are random.
+    """
+    same, others = np.flatnonzero(together), np.flatnonzero(~together)
+    if len(same) > MOST_PAIRS // 2:
+        same = rng.choice(same, MOST_PAIRS // 2, replace=False)
+    room = MOST_PAIRS - len(same)
+    near, far = others, others[:0]
+    if len(others) > room:
+        others = others[np.argsort(-_likeness(features, together)[others], kind="stable")]
+        near, far = others[: room // 2], rng.choice(others[room // 2 :], room - room // 2, replace=False)
+    weights = [
+        np.full(len(same), together.sum() / max(len(same), 1)),
+        np.ones(len(near)),
+        np.full(len(far), (len(others) - len(near)) / max(len(far), 1)),
+    ]
+    return np.concatenate([same, near, far]), np.concatenate(weights)
+
+
+def _likeness(features: Features, together: Booleans) -> Floats:
+    """How much each pair looks like those of one cluster: the discriminant of features taken as independent."""
+    seen = np.nan_to_num(features - _mean(features), nan=0.0)
+    apart = _mean(features[together]) - _mean(features[~together])
+    return np.asarray(seen @ (apart / (seen.var(axis=0) + 1e-3)), dtype=np.float64)
+
+
+def _mean(features: Features) -> Floats:
+    """By feature, over the pairs that have it; 0 where none has."""
+    present = ~np.isnan(features)
+    return np.where(present, features, 0.0).sum(axis=0, dtype=np.float64) / np.maximum(present.sum(axis=0), 1)
 
 
 def _as_arrays(model: Any, prior: float) -> Trees:
