@@ -14,7 +14,7 @@ from scdp.errors import InputError
 from scdp.folds import canonical_labels
 from scdp.linkage import fit
 from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
-from scdp.linkage.evidence import Evidence, levels_of, member_weights
+from scdp.linkage.evidence import Evidence, Layout, TableEvidence, levels_of, member_weights
 from scdp.linkage.features import Columns, Comparer
 from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
 from scdp.linkage.law import NO_MERGE, Pairs, Weights
@@ -30,7 +30,7 @@ from scdp.linkage.training.folds import (
     split_in_halves,
     take_whole_clusters,
 )
-from scdp.linkage.training.held_out import MERGES, SHIFTS, HeldOut, HeldOutTrial, weigh_tunings
+from scdp.linkage.training.held_out import MERGES, SHIFTS, HeldOut, HeldOutTrial, rate_offset, weigh_tunings
 from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, maximise, objective, spread_evenly
 from scdp.linkage.training.prior import GROWTH, PRIOR_SPREAD, Prior
 from scdp.table.spec import Spec
@@ -274,7 +274,9 @@ def test_held_out_clusters_tell_members_from_strangers():
         assert len(held_out.n_clusters) == 2
         assert all(0.5 * true < drawn < 2 * true for drawn, true in held_out.n_clusters)
         assert held_out.tunings.probability.sum() == pytest.approx(1)
-        assert held_out.tunings.best.shift in SHIFTS
+        # All shifts are off by what the estimated rate is off by.
+        shifts = [each.shift for each in held_out.tunings.each[: len(SHIFTS)]]
+        np.testing.assert_allclose(np.diff(shifts), np.diff(SHIFTS))
         assert held_out.tunings.best.merge in MERGES
 
 
@@ -300,6 +302,20 @@ def test_whole_clusters_join_where_large_ones_fall_apart_and_not_where_they_woul
     small = np.array([2, 2, 1])
     only = weigh_tunings([trial_of(np.repeat(np.arange(3), small), 2.0, -3.0)], small)
     assert {tuning.merge for tuning in only.each} == {NO_MERGE}
+
+
+@pytest.mark.parametrize(("said", "offset"), [(0.1, 0.0), (0.02, 1.69), (0.3, -1.35), (1e-9, 3.0)])
+def test_how_far_an_estimated_rate_is_off(said: float, offset: float):
+    cluster = np.repeat(np.arange(10), 10)
+    left, right = np.triu_indices(100, k=1)
+    # Nine pairs in ninety-nine are together.
+    pairs = Pairs(100, left, right, np.zeros((len(left), 0), np.float32))
+    held = TrainingFold(pairs, cluster, None, ())
+    table = TableEvidence(Layout.of([], []), np.zeros((0, 7)), np.zeros(0), said)
+    found = [rate_offset(table, held, np.full(n, 2)) for n in (10, 1000)]
+    assert found[1] == pytest.approx(offset, abs=0.12)
+    # With few labelled clusters, only half of it is believed.
+    assert found[0] == pytest.approx(found[1] * 0.505, abs=1e-6)
 
 
 def test_a_few_members_stand_for_a_normal_distribution():
@@ -374,9 +390,9 @@ def test_trees_never_saw_the_clusters_that_they_judge(monkeypatch):
     judged: list[np.ndarray] = []
     learn = fit.fit_trees_on
 
-    def watch(pairs, own, rng):
+    def watch(pairs, own, sign, rng):
         halves.append(pairs)
-        trees = learn(pairs, own, rng)
+        trees = learn(pairs, own, sign, rng)
         number = len(halves) - 1
 
         class Watched:

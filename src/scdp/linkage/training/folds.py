@@ -17,8 +17,6 @@ from scdp.linkage.law import Pairs
 N_ORDERS = 2
 N_FOLDS = 5
 KNOT_PAIRS = 200_000
-# An estimated match rate of labelled records is at most so many times too low or too high.
-RATE_TRUST = 2.7
 
 
 class LabelledSource(Protocol):
@@ -158,13 +156,10 @@ def prepare(
     together, weight = member_weights(fold.cluster, left, right)
     base = None if evidence is None else cross_fit(evidence, fold, together, weight, rng)
     columns = join_columns(base, fold.pairs.features, fold.trees)
-    # Where there is evidence the match rate is estimated from it, with and without labels in the same way.
-    rate = float(together.mean())
-    if evidence is not None:
-        rates = rate / RATE_TRUST, rate * RATE_TRUST
-        rate = evidence.in_table(fold.pairs.features, fold.pairs.features, len(fold.pairs), rates).match_rate
     pairs = Pairs(fold.pairs.n_items, left, right, columns[:, :0])
-    return PreparedFold(knots.places(columns), pairs, fold.cluster, fold.orders, log_odds(rate))
+    return PreparedFold(
+        knots.places(columns), pairs, fold.cluster, fold.orders, log_odds(float(together.mean()))
+    )
 
 
 def join_columns(base: Floats | None, features: Features, trees: Floats | None) -> Features:

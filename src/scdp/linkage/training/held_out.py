@@ -10,7 +10,7 @@ import numpy as np
 
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.linkage.ensemble import Ensemble, Knots, Parameters, believable_rates
-from scdp.linkage.evidence import Evidence, Layout, TableEvidence
+from scdp.linkage.evidence import Evidence, Layout, TableEvidence, log_odds
 from scdp.linkage.forward import sample_partition, stream_of
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Pairs, Weights
 from scdp.linkage.training.folds import (
@@ -28,12 +28,18 @@ TRIAL_DRAWS, HELD_OUT_DRAWS = 8, 16
 # What is tried on held-out clusters: shifts of the log-odds, and weights of joining whole clusters.
 SHIFTS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 MERGES = (NO_MERGE, -4.0, -2.0, 0.0)
+# An estimated rate is off by at most so many nats; so many clusters of two or more teach half of what there is to it.
+MOST_OFF, FEW_REPEATED = 3.0, 10.0
 # What one unit of shift has to gain.
 SHIFT_COST = 0.15
-# A squared log-ratio of the numbers of clusters costs as much as this share of the true pairs.
-COUNT_COST = 2.0
-# How many nats a loss of 1 costs for each cluster of two records or more.
-SHARPNESS = 2.0
+# A squared log-ratio of the numbers of clusters costs as many times the true pairs: little, for members that get pairs
+# right, and much, for as many members that get the number right. Where the two disagree, the posterior is wide.
+COUNT_COST, LARGE_COUNT_COST = 2.0, 20.0
+# The numbers of so few held-out clusters cost half as much, since they tell little.
+FEW_COUNTED = 30
+# How many nats a loss of 1 costs for each cluster of two records or more, up to so many: what fits held-out clusters
+# fits another table only about.
+SHARPNESS, MOST_REPEATED = 2.0, 50
 
 
 class HeldOut(NamedTuple):
@@ -64,20 +70,34 @@ def calibrate(
     Conditionals are learned given the truth, but draws build on their own mistakes: a tuning mends what that costs. The
     loss looks at pairs, which are mostly of large clusters, and at the number of clusters, which are mostly small.
     """
-    trials = []
+    sizes = np.concatenate([np.bincount(fold.cluster) for fold in folds])
+    tables: list[TableEvidence | None] = []
+    fitted: list[tuple[Parameters, float]] = []
     for number, held in enumerate(folds):
         taught = folds[1 - number]
         evidence = None if layout is None else learn_evidence(layout, [taught])
         prepared = prepare(taught, evidence, ensemble.knots, rng)
         flat = maximise([prepared], prior, prior.mean, None, MODE_STEPS)
-        table = None if evidence is None else _held_out_table(evidence, held, mean_partners(taught.cluster))
-        base = None if table is None else table.log_ratio(held.pairs.features)
-        odds = prepared.log_odds if table is None else table.log_odds_of_match
+        fitted.append((prior.unpack(flat), prepared.log_odds))
+        tables.append(
+            None if evidence is None else _held_out_table(evidence, held, mean_partners(taught.cluster))
+        )
+    offsets = [
+        0.0 if table is None else rate_offset(table, fold, sizes)
+        for table, fold in zip(tables, folds, strict=True)
+    ]
+    trials = []
+    for number, (held, table) in enumerate(zip(folds, tables, strict=True)):
+        parameters, odds = fitted[number]
+        base = None
+        if table is not None:
+            base = table.log_ratio(held.pairs.features)
+            # How far the estimated rate is off is learned from the other half.
+            odds = table.log_odds_of_match + offsets[1 - number]
         columns = join_columns(base, held.pairs.features, held.trees)
         trials.append(
-            HeldOutTrial.of(prior.unpack(flat), ensemble.knots, columns, held, odds, ensemble.n_rescans, seed)
+            HeldOutTrial.of(parameters, ensemble.knots, columns, held, odds, ensemble.n_rescans, seed)
         )
-    sizes = np.concatenate([np.bincount(fold.cluster) for fold in folds])
     tunings = weigh_tunings(trials, sizes)
     outcomes = [trial.cluster(tunings.best, HELD_OUT_DRAWS) for trial in trials]
     # True pairs that were left out have probability 0.
@@ -85,7 +105,7 @@ def calibrate(
     return HeldOut(
         np.concatenate([*(outcome.probability for outcome in outcomes), np.zeros(missed)]),
         np.concatenate([*(outcome.together for outcome in outcomes), np.ones(missed, dtype=bool)]),
-        tunings,
+        tunings.moved(float(np.mean(offsets))),
         tuple((outcome.n_drawn, outcome.n_true) for outcome in outcomes),
     )
 
@@ -96,19 +116,33 @@ def weigh_tunings(trials: Sequence[HeldOutTrial], sizes: Integers) -> Tunings:
     n_pairs = max(int((sizes * (sizes - 1) // 2).sum()), 1)
     merges = MERGES if sizes.max() >= FEWEST_TO_MERGE else MERGES[:1]
     each = tuple(Tuning(shift, merge) for merge in merges for shift in SHIFTS)
-    losses = np.empty(len(each))
+    n_true = len(sizes)
+    costs = np.array([COUNT_COST, max(COUNT_COST, LARGE_COUNT_COST * n_true / (n_true + FEW_COUNTED))])
+    losses = np.empty((len(costs), len(each)))
     for number, tuning in enumerate(each):
         outcomes = [trial.cluster(tuning, TRIAL_DRAWS) for trial in trials]
-        off = np.log(
-            sum(outcome.n_drawn for outcome in outcomes) / sum(outcome.n_true for outcome in outcomes)
-        )
-        losses[number] = (
+        n_drawn = sum(outcome.n_drawn for outcome in outcomes)
+        losses[:, number] = (
             sum(outcome.loss for outcome in outcomes) / n_pairs
-            + COUNT_COST * off**2
+            + costs * np.log(n_drawn / n_true) ** 2
             + SHIFT_COST / np.sqrt(n_repeated) * tuning.shift**2
         )
-    probability = np.exp(-SHARPNESS * n_repeated * (losses - losses.min()))
-    return Tunings(each, probability / probability.sum())
+    probability = np.exp(
+        -SHARPNESS * min(n_repeated, MOST_REPEATED) * (losses - losses.min(axis=1, keepdims=True))
+    )
+    probability = (probability / probability.sum(axis=1, keepdims=True)).mean(axis=0)
+    return Tunings(each, probability)
+
+
+def rate_offset(table: TableEvidence, held: TrainingFold, sizes: Integers) -> float:
+    """How far the log-odds of a match are above what the evidence says they are, in a table of known clusters.
+
+    The rate is read off the evidence, and where true pairs look like strangers in all columns it comes out too low.
+    """
+    together = held.cluster[held.pairs.left] == held.cluster[held.pairs.right]
+    n_repeated = int((sizes > 1).sum())
+    off = log_odds(float(together.mean())) - table.log_odds_of_match
+    return float(np.clip(off, -MOST_OFF, MOST_OFF)) * n_repeated / (n_repeated + FEW_REPEATED)
 
 
 def _held_out_table(evidence: Evidence, held: TrainingFold, partners: float) -> TableEvidence:

@@ -38,6 +38,10 @@ class Tunings(NamedTuple):
     def draw(self, rng: np.random.Generator) -> Tuning:
         return self.each[int(rng.choice(len(self.each), p=self.probability))]
 
+    def moved(self, offset: float) -> Tunings:
+        """The same with every shift larger by the offset."""
+        return self._replace(each=tuple(each._replace(shift=each.shift + offset) for each in self.each))
+
     @property
     def best(self) -> Tuning:
         return self.each[int(np.argmax(self.probability))]
