@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy known results lock licences docs sizes fresh clean honesty
+.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy known results lock licences sbom docs sizes fresh clean honesty
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -84,6 +84,9 @@ lock: .venv/dev.stamp
 
 licences: .venv/dev.stamp
 	@$(BIN)/python .ci/licences.py > LICENCES.md.new && mv LICENCES.md.new LICENCES.md
+
+sbom: .venv/dev.stamp
+	@$(BIN)/python .ci/licences.py --sbom > sbom.json
 
 docs: .venv/dev.stamp
 	@$(BIN)/python docs/site.py

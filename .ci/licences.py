@@ -1,11 +1,14 @@
 """Print, as a table, the licence of every package that scdp installs, as the package itself states it.
 
-`make licences` writes LICENCES.md by it. What its extras add is marked with the extra.
+`make licences` writes LICENCES.md by it. What its extras add is marked with the extra. With --sbom it prints a bill of
+materials in the form of CycloneDX, with versions, which goes with a release.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -14,7 +17,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 # Extras that users install; those for tests and checks are for developers alone.
-EXTRAS = ("plots", "pandas", "review", "excel", "zstd", "spark")
+EXTRAS = ("plots", "pandas", "polars", "review", "excel", "zstd", "spark")
 HEAD = """# Licences of what scdp installs
 
 As the packages state them themselves; `make licences` writes this page (but not what `scdp[arviz]`
@@ -64,5 +67,24 @@ def table() -> str:
     return "\n".join([HEAD, *(rows[name] for name in sorted(rows))])
 
 
+def bill() -> str:
+    """What `pip install scdp` without extras installs, for machines."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    components = [
+        {
+            "type": "library",
+            "name": name,
+            "version": distribution(name).version,
+            "purl": f"pkg:pypi/{name}@{distribution(name).version}",
+            "licenses": [{"license": {"name": text}}],
+        }
+        for name, text in sorted(closure(project["dependencies"]).items())
+    ]
+    about = {"type": "library", "name": project["name"], "version": project["version"]}
+    about["licenses"] = [{"license": {"id": project["license"]}}]
+    whole = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "metadata": {"component": about}}
+    return json.dumps(whole | {"components": components}, indent=1)
+
+
 if __name__ == "__main__":
-    print(table())
+    print(bill() if "--sbom" in sys.argv[1:] else table())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -96,6 +97,23 @@ def test_licences_are_listed_and_none_binds_what_uses_it():
     }
     assert {name_of(each) for each in declared()} - {"arviz"} <= set(listed)
     assert not [name for name, licence in listed.items() if re.search(r"GPL|not stated|Other", licence)]
+
+
+def test_the_bill_of_materials_has_every_dependency_with_version_and_licence():
+    script = ROOT / ".ci" / "licences.py"
+    done = subprocess.run(
+        [sys.executable, script, "--sbom"], capture_output=True, text=True, check=True, timeout=900
+    )
+    bill = json.loads(done.stdout)
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == (
+        "CycloneDX",
+        project()["version"],
+    )
+    found = {part["name"]: part for part in bill["components"]}
+    assert {name_of(each) for each in project()["dependencies"]} <= set(found)
+    for name, part in found.items():
+        assert part["purl"] == f"pkg:pypi/{name}@{part['version']}"
+        assert part["licenses"][0]["license"]["name"] != "not stated"
 
 
 @pytest.mark.parametrize(
