@@ -45,6 +45,18 @@ def size(part) -> tuple[int, int]:
     return len(part), part.n_clusters
 
 
+def test_the_page_of_data_sets_shows_what_is_so(data_or_skip):
+    with data_or_skip():
+        datasets.load_references("Freund")
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, root / ".ci" / "documents.py", root / "docs" / "datasets.md"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("load", "records", "clusters"),
     [
