@@ -123,6 +123,28 @@ def test_the_reader_of_specs(folder, content):
         assert Spec.from_toml(path) == found
 
 
+SPLINK = json.dumps(
+    {
+        "unique_id_column_name": "id",
+        "comparisons": [
+            {"comparison_levels": [{"sql_condition": 'jaro_winkler_similarity("a_l", "a_r") > 0.9'}]},
+            {"comparison_levels": [{"sql_condition": 'abs("b_l" - "b_r") < 3'}, {"sql_condition": "ELSE"}]},
+        ],
+    }
+)
+
+
+@fuzzed
+@given(content=files(SPLINK))
+def test_the_reader_of_settings_of_splink(folder, content):
+    path = folder / "splink.json"
+    path.write_bytes(content)
+    found = typed(lambda: Spec.from_toml(path))
+    if found is not None:
+        (folder / "spec.toml").write_text(found.to_toml(), encoding="utf-8", newline="")
+        assert Spec.from_toml(folder / "spec.toml") == found
+
+
 @fuzzed
 @given(
     annotation=files(apf(SEATED), apf(SEATED, '<!DOCTYPE x SYSTEM "a.dtd">')),

@@ -26,7 +26,7 @@ KINDS: tuple[tuple[str, str | None], ...] = (
     (r"strptime|epoch|date_?diff|to_date|to_timestamp", "date"),
     (r"acos\s*\(|haversine|radians", "geo"),
     (r"cosine", None),
-    (r"\^\[\^@\]|'@'|split_part.*@", "email"),
+    (r"\^\[\^@\]|'@'|split_part[^\n]{0,200}@", "email"),
     (r"\[a-z\]\{1,2\}|\[a-za-z\]\{1,2\}", "code"),
     (r"intersect", "set_overlap"),
     (r"jaccard", "token_set"),
@@ -76,7 +76,7 @@ def read_splink_settings(path: str | Path) -> Spec:
         len(fields),
         " (link two tables by  scdp link)" if linking else "",
     )
-    return Spec(fields=fields.values(), id=settings.get("unique_id_column_name", "unique_id"))
+    return Spec(fields=fields.values(), id=settings.get("unique_id_column_name", "unique_id") or None)
 
 
 def _read(path: Path) -> dict[str, Any]:
