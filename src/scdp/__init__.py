@@ -1,4 +1,4 @@
-"""Supervised clustering with the Dirichlet process: which records are the same thing, and how sure is that."""
+"""Which records are the same person, paper or thing, and how sure is that?"""
 
 from __future__ import annotations
 

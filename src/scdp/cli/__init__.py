@@ -12,7 +12,7 @@ __all__ = ["main"]
 COMMANDS = {
     "demo": ("scdp.cli.demo_command", "Cluster an embedded example and write a report."),
     "fit": ("scdp.cli.fit_command", "Learn from records with known clusters."),
-    "cluster": ("scdp.cli.cluster_command", "Group new records by a fitted model."),
+    "cluster": ("scdp.cli.cluster_command", "Group records, by a fitted model or without one."),
     "link": ("scdp.cli.link_command", "Link the records of two tables."),
     "update": ("scdp.cli.store_commands", "Put new records into a store of entities."),
     "lookup": ("scdp.cli.store_commands", "Say which entity of a store a record is."),
@@ -25,12 +25,12 @@ COMMANDS = {
     "review": ("scdp.cli.review.review_command", "Look through a result and decide what is in doubt."),
     "evaluate": ("scdp.cli.evaluate_command", "Compare predicted clusters with gold clusters."),
     "reproduce": ("scdp.cli.reproduce_command", "Run the paper's experiments and make its tables."),
-    "datasets": ("scdp.cli.datasets_command", "List, find or fetch the data sets."),
+    "datasets": ("scdp.cli.datasets_command", "Make tables for tutorials; list, find or fetch data sets."),
 }
 
 EXAMPLES = """\b
 Examples:
-  scdp demo --out demo
+  scdp demo people
   scdp fit train.csv --entity person --out model
   scdp cluster model new.csv --out clusters.csv
   scdp evaluate clusters.csv gold.csv
@@ -41,7 +41,7 @@ Examples:
 @click.group(cls=LazyGroup, commands_by_name=COMMANDS, epilog=EXAMPLES)
 @click.version_option(__version__, prog_name="scdp")
 def main() -> None:
-    """Supervised clustering with the Dirichlet process.
+    """Find which records are the same person, paper or thing, and say how sure that is.
 
-    Learn from grouped examples which records are the same thing, and how sure the answer is.
+    It learns from groups that are known, or begins without any. Start with  scdp demo.
     """
