@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.io.memory import free_bytes
@@ -325,8 +326,7 @@ def count_by_group(
 ) -> Floats:
     """The number of entities (draw, group) among some records, each in one group.
 
-    The first record of an entity counts once in its group. Of the others only those count whose entity has no first
-    record in their group, once for each entity and group.
+    A record counts unless its entity has the first record, or another before it, in the same group.
 
     Example
     -------
@@ -335,22 +335,20 @@ def count_by_group(
     [[1.0, 1.0], [2.0, 1.0]]
     """
     n = len(draws[0])
-    group_of, last = np.full(n, -1, np.int64), np.empty(n, np.int64)
+    group_of, everyone = np.full(n, -1, np.int32), np.arange(n, dtype=np.int32)
     group_of[record] = group
-    chosen, everyone = group_of >= 0, np.arange(n, dtype=np.int32)
-    counts = np.zeros((len(draws), n_groups))
-    for draw, entity in enumerate(draws):
-        is_first = entity == everyone
-        counts[draw] = np.bincount(group_of[is_first & chosen], minlength=n_groups)
-        rest = np.flatnonzero(~is_first & chosen)
-        rest = rest[group_of[entity[rest]] != group_of[rest]]
-        while len(rest):
-            # One record of each entity counts; those of its group with it, and those of other groups come next.
-            last[entity[rest]] = rest
-            counted = last[entity[rest]]
-            counts[draw] += np.bincount(group_of[rest[counted == rest]], minlength=n_groups)
-            rest = rest[group_of[counted] != group_of[rest]]
-    return counts
+    chosen, every = group_of >= 0, np.bincount(group, minlength=n_groups)
+
+    def count(entity: NDArray[np.int32]) -> Integers:
+        rest = np.flatnonzero((entity != everyone) & chosen)
+        own, its = group_of[rest], entity[rest]
+        apart = group_of[its] != own
+        key = its[apart].astype(np.int64) * n_groups + own[apart]
+        key.sort()
+        again = key[1:][key[1:] == key[:-1]] % n_groups
+        return every - np.bincount(own[~apart], minlength=n_groups) - np.bincount(again, minlength=n_groups)
+
+    return np.array(list(map_in_threads(count, draws, count_workers(-1))), np.float64)
 
 
 def load_columns(columns: Mapping[str, NDArray[Any]]) -> Callable[[Any, Sequence[str]], None]:

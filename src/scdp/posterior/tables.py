@@ -91,8 +91,8 @@ def parquet_names(path: Path) -> list[str]:
 def _fill(values: NDArray[Any], path: Path) -> NDArray[Any]:
     """Gaps among numbers are NaN; elsewhere there are none."""
     plain: NDArray[Any] = np.ma.getdata(values)
-    gaps = np.ma.getmaskarray(values)
-    if not gaps.any():
+    gaps = np.ma.getmask(values)
+    if gaps is np.ma.nomask or not gaps.any():
         return plain
     if plain.dtype.kind != "f":
         raise InputError(f"{path}: has gaps; make it again")
