@@ -99,6 +99,15 @@ def test_what_blocking_lost_is_part_of_recall():
     assert Reliability.from_words(lossy.to_words()).lost == lossy.lost
 
 
+def test_pairs_that_are_missed_merge_few_large_clusters():
+    # Of 20 clusters of 10 records the draws are sure. A fifth of the true pairs, 225, is missed: two clusters of ten
+    # that are one have a hundred such pairs, so that about two merges are missed.
+    missed = Reliability(np.array([0.0, 1.0]), np.diag([1e-12, 1e-12]), (2000.0, 8000.0), (1e6, 1e6))
+    sure = Posterior(np.tile(np.arange(200) // 10, (1, 100, 1)), reliability=missed)
+    found = sure.expected_metrics(np.arange(200) // 10)["n_clusters"]
+    assert 16 <= found["low"] <= found["mean"] <= 19
+
+
 def test_pairs_are_weighed_as_by_a_plain_loop():
     rng = np.random.default_rng(3)
     posterior = Posterior(rng.integers(0, 4, (1, 30, 8)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from posterior.test_posterior_query import ENDLESS, HOSTILE
 from product_cases import done, read_csv, run
 from result_cases import resolved_papers, small_result
 from scdp import EntityResolver
@@ -18,6 +19,7 @@ from scdp.errors import InputError
 from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import ClusterResult
 from scdp.posterior import Posterior
+from scdp.posterior import query as queries
 from scdp.posterior.tables import name_by_first
 from scdp.results import read_result, write_result
 
@@ -124,14 +126,22 @@ def test_a_question_of_a_kept_result(papers):
     assert len(read_csv(papers / "answer.csv")) == len(rows)
 
 
-@pytest.mark.parametrize(
-    "sql", ["SELECT * FROM read_text('/etc/passwd')", "ATTACH 'x.db'", "COPY records TO 'x.csv'"]
-)
-def test_a_hostile_question_is_refused_in_one_sentence(papers, sql):
+@pytest.mark.parametrize("case", [*HOSTILE, *ENDLESS])
+def test_a_hostile_question_is_refused_in_one_sentence(papers, case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(queries, "SECONDS", 0.2)
+    sql = HOSTILE[case][0] if case in HOSTILE else case
     refused = run("query", papers / "kept", sql)
     assert refused.exit_code == 2
     assert len(refused.stderr.strip().splitlines()) == 1
     assert not refused.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_without_an_end_are_said(papers):
+    assert "infinite" in done("query", papers / "kept", "SELECT 1/0 AS n, 'a' AS a").stdout
+    (row,) = json.loads(done("query", papers / "kept", "SELECT 1/0 AS n, 'a' AS a", "--json").stdout)
+    assert row == {"a": "a", "n": None, "n_low": None, "n_high": None}
 
 
 def test_what_blocking_lost_is_kept(tmp_path):

@@ -71,7 +71,7 @@ def estimate(
     kept = read_result(result)
     if by is not None:
         table = estimates.estimate_segments(kept, by)
-        tell(json.dumps(table.rows(), indent=1) if as_json else str(table))
+        tell(table.to_json() if as_json else str(table))
         return
     if reviewed is not None:
         from scdp.table.readers import read_records
@@ -141,4 +141,4 @@ def query(result: Path, sql: str, as_json: bool, out: Path | None, force: bool) 
         with Staged(replace=force) as staged:
             stage_table(staged, out, table.columns)
         return
-    tell(json.dumps(table.rows(), indent=1, default=str) if as_json else str(table))
+    tell(table.to_json() if as_json else str(table))

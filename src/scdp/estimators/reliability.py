@@ -25,7 +25,7 @@ from scdp.posterior.summaries import Counts
 OFFSET_SPREAD, SLOPE_SPREAD = 0.7, 0.25
 # The bin of pairs that are as good as certain not to be together says which true pairs are missed.
 LOWEST = 0.1
-# What is as good as known without labels: true pairs that are missed are few, as if these clusters had been seen.
+# Before any label is seen, true pairs that are missed are few: as if none had been among these clusters.
 PRIOR_CLUSTERS = 5.0
 # A smaller share of true pairs that blocking loses is none.
 LEAST_LOST = 1e-3
@@ -84,7 +84,7 @@ class Reliability:
         return cls(
             line,
             np.asarray(np.linalg.inv(curvature), np.float64),
-            (excess + 0.5, max(n_clusters - excess, 0.0) + 0.5),
+            (excess + 0.5, max(n_clusters - excess, 0.0) + PRIOR_CLUSTERS),
             lost=lost,
         )
 
@@ -155,7 +155,8 @@ class Reliability:
         by_right, by_true = scale * change @ levels.linked, scale * change @ levels.all
         right = np.clip(np.floor(counts.right + by_right + rng.random(n)), 0.0, counts.links)
         true = np.maximum(np.floor(counts.true + by_true + rng.random(n)), right)
-        true += rng.poisson(true * missed / (1.0 - missed))
+        unseen = rng.poisson(true * missed / (1.0 - missed))
+        true += unseen
         part = np.divide(right - counts.right, by_right, out=np.zeros(n), where=np.abs(by_right) > 1e-9)
         precision = np.clip(
             counts.b_cubed_precision + np.clip(part, 0.0, 2.0) * (change @ levels.b_cubed), 1e-6, 1.0
@@ -170,7 +171,8 @@ class Reliability:
         n_clusters = counts.n_clusters * np.exp(
             -np.sqrt(scale) * (change @ levels.merging) / counts.n_clusters
         )
-        n_clusters = np.rint(n_clusters - missed * np.maximum(n_items - n_clusters, 0.0))
+        # Two clusters of a draw that are one have as many unseen pairs as their sizes multiply to.
+        n_clusters = np.rint(n_clusters - unseen * (n_clusters / max(n_items, 1)) ** 2)
         return Counts(right, true, counts.links, precision, recall, np.clip(n_clusters, 1.0, n_items))
 
 

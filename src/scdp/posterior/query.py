@@ -201,6 +201,7 @@ class _Values(NamedTuple):
         for name, values in self.numbers.items():
             there = ~np.isnan(values)
             filled = np.where(there, values, 0.0)
+            # Sums of infinite numbers need not have a mean.
             with np.errstate(invalid="ignore"):
                 mean = filled.sum(axis=0) / there.sum(axis=0)
             low, high = _quantiles(values, tails)

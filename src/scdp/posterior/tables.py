@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -149,6 +150,11 @@ class IntervalTable:
         """One dict a row."""
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
+    def to_json(self) -> str:
+        """A JSON list with an object for each row; numbers that JSON has not are null."""
+        rows = [{name: _for_json(value) for name, value in row.items()} for row in self.rows()]
+        return json.dumps(rows, indent=1, default=str, allow_nan=False)
+
     def to_pandas(self) -> Any:
         """The table as pandas has it."""
         return make_pandas(self.columns)
@@ -188,13 +194,17 @@ class IntervalTable:
         return f"<table><tr>{head}</tr>{body}</table>"
 
 
+def _for_json(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
 def _say(value: Any) -> str:
     if value is None:
         return "-"
     if not isinstance(value, float):
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
-    if np.isnan(value):
-        return "-"
+    if not np.isfinite(value):
+        return "-" if np.isnan(value) else "infinite" if value > 0 else "minus infinite"
     return (
         f"{value:,.0f}"
         if value == round(value) and abs(value) < 1e15
