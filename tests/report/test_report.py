@@ -123,9 +123,8 @@ def test_the_estimate_is_on_top(result, page):
 def test_a_resolver_has_bars_in_words(result):
     learned = made_learned(weights=np.array([[4.0, 1.0, 0.2, 0.01]]), type_shares=np.ones(1))
     words = words_of(report_html(replace(result, learned=learned)))
-    assert (
-        "title counts much (4) author counts (1) year counts little (0.2) venue counts hardly at all" in words
-    )
+    assert "edit distance of title counts much (4) edit distance of author counts (1)" in words
+    assert "of year counts little (0.2) edit distance of venue counts hardly at all (0.01)" in words
     assert "type 1" not in words
 
 
@@ -155,7 +154,8 @@ def test_it_says_how_many_clusters_and_how_sure(result, page):
 
 def test_weights_by_type_and_feature_are_there_and_rare_types_are_counted(page):
     words = words_of(page)
-    assert "type 1 70% type 2 30% title 22 3 author 9.1 14 year 0.8 120 venue 1.2 0.2" in words
+    assert "type 1 70% type 2 30% edit distance of title 22 3 edit distance of author 9.1 14" in words
+    assert "year 0.8 120 edit distance of venue 1.2 0.2" in words
     assert "Not shown: 1 rarer type." in words
 
 

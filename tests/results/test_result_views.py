@@ -50,7 +50,7 @@ def test_weights_are_drawn_the_heaviest_on_top(pyplot):
     shares = result.learned.type_shares / result.learned.type_shares.sum()
     widths = [bar.get_width() for bar in ax.patches]
     np.testing.assert_allclose(widths, np.sort(shares @ result.learned.weights)[::-1])
-    assert ax.get_yticklabels()[0].get_text() == "year"
+    assert ax.get_yticklabels()[0].get_text() == "difference of year"
     with pytest.raises(InputError, match="has no weights"):
         made_result(learned=made_learned(weights=None)).plot_weights()
 

@@ -19,6 +19,7 @@ from scdp.posterior.io import plot_reliability, plot_steps, rows_to_html
 from scdp.posterior.tables import make_pandas, make_polars
 from scdp.table.records import Records
 from scdp.table.spec import Spec
+from scdp.table.spec_files import in_words
 
 # Comparisons that a picture has room for.
 MOST_WEIGHTS = 24
@@ -163,6 +164,14 @@ class ClusterResult:
         return make_polars(self.columns)
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The comparisons that the model has learned, in words where there is a spec."""
+        spec, names = self.spec, self.learned.features
+        if spec is None or len(spec.fields) != len(names):
+            return names
+        return tuple(in_words(field) for field in spec.fields)
+
+    @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """What `to_pandas` shows."""
         return add_clusters(self.records, self.labels, self.probabilities)
@@ -201,7 +210,7 @@ class ClusterResult:
             raise InputError(f"the model {learned.model} has no weights for comparisons")
         weights = np.average(learned.weights, axis=0, weights=learned.type_shares)
         order = np.argsort(-weights, kind="stable")[:MOST_WEIGHTS]
-        names = [learned.features[k] for k in order.tolist()]
+        names = [self.feature_names[k] for k in order.tolist()]
         return plot_steps(names, np.zeros(len(order)), weights[order], "how much it counts", ax)
 
     def _repr_html_(self) -> str:

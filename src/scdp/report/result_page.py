@@ -90,7 +90,7 @@ def report_html(result: ClusterResult) -> str:
         _estimate_tiles(result),
         _tiles(result),
         f'<div class="figures"><div>{_number_section(result)}</div><div>{_sizes_section(result)}</div>',
-        f"</div>{_learned_sections(result.learned)}",
+        f"</div>{_learned_sections(result)}",
         _draws_section(result, rows, verdict(*trust)),
         doubt_section(result),
         uncertain_section(result),
@@ -106,9 +106,10 @@ def _trust_banner(result: ClusterResult) -> str:
     return f'<div class="trust {found.colour}"><b>{shown(VERDICT_WORDS[found.colour])}</b><ul>{reasons}</ul></div>'
 
 
-def _learned_sections(learned: Learned) -> str:
+def _learned_sections(result: ClusterResult) -> str:
     """Side by side where both hold a picture."""
-    both = weights_section(learned), _calibration_section(learned)
+    learned = result.learned
+    both = weights_section(learned, result.feature_names), _calibration_section(learned)
     if learned.weights is None or learned.calibration is None:
         return "".join(both)
     return f'<div class="figures"><div>{both[0]}</div><div>{both[1]}</div></div>'

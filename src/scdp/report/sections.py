@@ -5,6 +5,7 @@ A decision is about one cluster (is it one?) or about two (are they one?), and i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,8 +162,11 @@ MOST_FEATURES = 24
 SMALLEST_SHARE = 0.005
 
 
-def weights_section(learned: Learned) -> str:
-    """What counts, as bars with words; where there are several types, a table of them too."""
+def weights_section(learned: Learned, names: Sequence[str]) -> str:
+    """What counts, as bars with words; where there are several types, a table of them too.
+
+    `names` are the features in words.
+    """
     if learned.weights is None:
         return section(LEARNED_TITLE, f"<p>The model {shown(learned.model)} has no weights for features.</p>")
     weights = np.asarray(learned.weights, np.float64)
@@ -170,11 +174,11 @@ def weights_section(learned: Learned) -> str:
     features = _heaviest(weights, shares)
     mean = (shares / shares.sum()) @ weights[:, features]
     order = np.argsort(-mean, kind="stable")
-    names = [shortened(learned.features[features[k]], 40) for k in order.tolist()]
-    content = weight_bars(names, mean[order], _say_weights(mean[order]))
+    ordered = [shortened(names[features[k]], 60) for k in order.tolist()]
+    content = weight_bars(ordered, mean[order], _say_weights(mean[order]))
     types = [k for k, share in enumerate(shares) if share >= SMALLEST_SHARE or k == 0][:MOST_TYPES]
     if len(weights) > 1:
-        content += _types_table(learned, weights, shares, types, features)
+        content += _types_table(names, weights, shares, types, features)
     left_out = len(weights) - len(types), weights.shape[1] - len(features)
     return section(LEARNED_TITLE, content, _note(len(weights) > 1, *left_out))
 
@@ -190,14 +194,14 @@ def _say_weights(weights: Floats) -> list[str]:
 
 
 def _types_table(
-    learned: Learned, weights: Floats, shares: Floats, types: list[int], features: list[int]
+    names: Sequence[str], weights: Floats, shares: Floats, types: list[int], features: list[int]
 ) -> str:
     """A row a feature and a column a type, the darker the more a difference there counts."""
     shades = _shades(weights[np.ix_(types, features)])
     rows = [_head(types, shares)]
     for place, feature in enumerate(features):
         cells = "".join(_shaded_cell(weights[k, feature], shades[row, place]) for row, k in enumerate(types))
-        rows.append(f"<tr><th>{shown(shortened(learned.features[feature], 40))}</th>{cells}</tr>")
+        rows.append(f"<tr><th>{shown(shortened(names[feature], 40))}</th>{cells}</tr>")
     return f'<div class="scroll"><table class="heat">{"".join(rows)}</table></div>'
 
 
