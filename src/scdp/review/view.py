@@ -20,6 +20,8 @@ from scdp.table.spec_files import in_words
 MOST_FOUND = 500
 MOST_LOOKED_AT = 20_000
 MOST_WORDS = 8
+# How much of a long text is looked at to see which of several words is rare.
+N_PIECES, PIECE = 32, 8192
 
 
 class Weight(NamedTuple):
@@ -88,9 +90,16 @@ class TableView:
         np.cumsum([len(line) + 1 for line in lines], out=starts[1:])
         return "\n".join(lines), starts
 
+    @cached_property
+    def _sample(self) -> str:
+        """Pieces of the text from its beginning to its end, which tell rare words from frequent ones."""
+        text = self._text[0]
+        step = max(len(text) // N_PIECES, PIECE)
+        return "\n".join(text[start : start + PIECE] for start in range(0, len(text), step))
+
     def prepare(self) -> None:
         """Make ready what a search needs, so that nobody waits for it."""
-        len(self._text[0])
+        len(self._sample)
 
     def search(self, words: str) -> list[int]:
         """The first records that hold all words, in any column."""
@@ -99,7 +108,9 @@ class TableView:
         if not wanted:
             return []
         # Where the rarest word is, the others are looked for; a search that would take long stops early.
-        wanted = sorted(dict.fromkeys(wanted[:MOST_WORDS]), key=text.count)
+        wanted = sorted(
+            dict.fromkeys(wanted[:MOST_WORDS]), key=lambda word: (self._sample.count(word), -len(word))
+        )
         found: list[int] = []
         place, looked_at = text.find(wanted[0]), 0
         while place >= 0 and len(found) < MOST_FOUND and looked_at < MOST_LOOKED_AT:
