@@ -42,11 +42,13 @@ def write(path: Path, rows: Rows, delimiter: str = ",", encoding: str = "utf-8")
 
 def crm(folder: Path) -> tuple[str, dict[str, str]]:
     """Contacts; a person has grouped some sixty."""
-    rows, known = read("crm/records.csv"), "labelled_60_duplicates_first"
+    rows = read("crm/records.csv")
     truth = {row["record_id"]: row["cluster_id"] for row in rows}
-    hidden = {"cluster_id"} | {name for name in rows[0] if name.startswith("labelled_")} - {known}
-    write(folder / "crm.csv", [{k: v for k, v in row.items() if k not in hidden} for row in rows])
-    return f"crm.csv --entity {known}", truth
+    for row in rows:
+        row["person"] = row.pop("cluster_id") if row["labelled_60_duplicates_first"] else ""
+    kept = [name for name in rows[0] if name != "cluster_id" and not name.startswith("labelled_")]
+    write(folder / "crm.csv", [{name: row[name] for name in kept} for row in rows])
+    return "crm.csv --entity person", truth
 
 
 def restaurant(folder: Path) -> tuple[str, dict[str, str]]:
