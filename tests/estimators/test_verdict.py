@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from scdp import EntityResolver, metrics
 from scdp.datasets import make_records
 from scdp.estimators.clustering import cluster_records
+from scdp.estimators.result import _judge_interval
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +63,14 @@ def test_a_model_without_labels_is_kept(people, tmp_path):
     again = EntityResolver.load(tmp_path / "model")
     new = records.take(np.arange(120, 200))
     np.testing.assert_array_equal(model.predict(new), again.predict(new))
+
+
+@pytest.mark.parametrize(
+    ("n", "interval", "grave"), [(6, (4, 8), False), (6, (2, 9), True), (60, (40, 80), True)]
+)
+def test_a_handful_of_clusters_more_or_fewer_is_not_grave(n, interval, grave):
+    posterior = SimpleNamespace(n_clusters_interval=lambda level: interval)
+    result = SimpleNamespace(posterior=posterior, n_clusters=n, expected={"f": {"mean": 0.86}})
+    ((found, reason),) = _judge_interval(result)
+    assert found == grave
+    assert f"{interval[0]} to {interval[1]}" in reason

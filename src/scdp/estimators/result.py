@@ -259,6 +259,8 @@ VERY_FEW, FEW = 5, 20
 POOR, FAIR = 0.7, 0.9
 # The width of the interval of the number of clusters as a share of it.
 VERY_WIDE, WIDE = 0.3, 0.08
+# Of a handful of clusters, one or two more or fewer are a large share, and no reason to throw the answer away.
+HANDFUL = 5
 # A cluster with this share of all records, and so many, holds records together by a chain of doubtful links.
 HAIRBALL_SHARE, HAIRBALL_RECORDS = 0.25, 100
 # Labelled records are unlike others if they have so many times more partners; with so few partners nothing is said.
@@ -388,7 +390,7 @@ def _judge_interval(result: ClusterResult) -> list[Reason]:
     if width > WIDE and high - low > 2:
         reasons.append(
             (
-                width > VERY_WIDE and not result.expected["f"]["mean"] >= FAIR,
+                width > VERY_WIDE and high - low > HANDFUL and not result.expected["f"]["mean"] >= FAIR,
                 f"The number of clusters is not well known: {low:,} to {high:,} (90 %). More labels make it narrower.",
             )
         )
