@@ -41,10 +41,11 @@ STAGES = (
 
 @dataclass
 class Spent:
-    """Seconds of one stage, and the peak memory when it last ended."""
+    """Seconds of one stage, the memory when it last ended, and the peak until then."""
 
     cpu: float = 0.0
     wall: float = 0.0
+    held: int = 0
     peak: int = 0
 
 
@@ -62,6 +63,7 @@ class Clock:
         spent = self.spent.setdefault(self.inside[-1] if self.inside else "imports and the rest", Spent())
         spent.cpu += now[0] - self.last[0]
         spent.wall += now[1] - self.last[1]
+        spent.held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
         spent.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.last = now
 
@@ -119,14 +121,18 @@ def main() -> int:
             if end.code:
                 return int(end.code)
         clock.charge()
-    print("| stage | processor s | wall s | peak memory so far, MB |\n|---|---|---|---|")
+    print(
+        "| stage | processor s | wall s | memory then, MB | peak memory so far, MB |\n|---|---|---|---|---|"
+    )
     for stage, spent in clock.spent.items():
-        print(f"| {stage} | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.peak / 1024:.0f} |")
+        print(
+            f"| {stage} | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.held / 1024:.0f} | {spent.peak / 1024:.0f} |"
+        )
     total = (
         sum(spent.cpu for spent in clock.spent.values()),
         sum(spent.wall for spent in clock.spent.values()),
     )
-    print(f"| all | {total[0]:.1f} | {total[1]:.1f} | |")
+    print(f"| all | {total[0]:.1f} | {total[1]:.1f} | | |")
     return 0
 
 

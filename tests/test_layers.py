@@ -11,7 +11,18 @@ ROOT = Path(scdp.__file__).parent
 
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
-    ["errors", "_compile", "_typing", "_parallel", "_sklearn", "folds", "contingency", "metrics", "io"],
+    [
+        "errors",
+        "_compile",
+        "_typing",
+        "_memory",
+        "_parallel",
+        "_sklearn",
+        "folds",
+        "contingency",
+        "metrics",
+        "io",
+    ],
     ["table", "compare"],
     ["datasets"],
     ["blocking"],

@@ -213,3 +213,17 @@ def test_pairs_that_occur_more_than_once_add_up():
     )
     assert merges.totals.tolist() == [5, 4]
     assert merges.pairs.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("answer", ["f", "vi", "precision=0.9"])
+def test_items_that_are_always_alone_stay_alone_and_change_nothing(answer):
+    rng = np.random.default_rng(8)
+    draws = rng.integers(0, 4, (1, 30, 9))
+    wide = np.full((1, 30, 15), -1)
+    wide[..., [0, 2, 3, 5, 7, 8, 10, 12, 14]] = draws
+    wide[wide < 0] = 100 + np.tile(np.arange(6), 30)
+    whole = Posterior(wide).point_estimate(answer)
+    few = Posterior(draws).point_estimate(answer)
+    np.testing.assert_array_equal(canonical_labels(whole[[0, 2, 3, 5, 7, 8, 10, 12, 14]]), few)
+    assert len(np.unique(whole)) == len(np.unique(few)) + 6
+    assert Posterior(wide[..., [1, 4, 6]]).point_estimate(answer).tolist() == [0, 1, 2]

@@ -217,3 +217,24 @@ def test_traces_cannot_be_changed_afterwards():
     with pytest.raises(ValueError, match="read-only"):
         post.traces["alpha"][0, 0] = 1.0
     assert repr(post) == "Posterior(1 chains x 2 draws, 3 items of which 3 hidden, 1 to 1 clusters)"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_places_together_agree_with_the_plain_twin(shared):
+    rng = np.random.default_rng(5)
+    template = np.array([0, 0, 1, -1, -1, -1, -1, -1, -1])
+    hidden = np.arange(3, 9)
+    draws = np.tile(template, (2, 4, 1))
+    draws[:, :, hidden] = rng.integers(0 if shared else 20, 60, (2, 4, 6))
+    draws[:, :, 5] = 99
+    stored = Posterior(draws, hidden=hidden, shared=shared).stored
+    chosen = np.array([0, 3, 5])
+    rows = draws.reshape(8, -1)[chosen]
+    together = [
+        place for place, item in enumerate(hidden) if ((rows == rows[:, [item]]).sum(axis=1) > 1).any()
+    ]
+    assert stored.places_together(chosen).tolist() == together
+    assert 2 not in together
+    assert stored.places_together(np.arange(8)).tolist() != []
+    some = stored.codes_at(chosen, np.array([4, 0]))
+    np.testing.assert_array_equal(some, stored.codes_at(chosen)[:, [4, 0]])

@@ -63,7 +63,7 @@ def bound_cells(records: Records, comparisons: Sequence[Comparison], n_pairs: in
     """
     rated = [(rate, field) for field in comparisons if (rate := rate_of(field)) > 0.0]
     columns = dict.fromkeys(name for _, field in rated for name in field.columns)
-    longest = max((_longest(records[name]) for name in columns), default=0)
+    longest = max((_longest(records, name) for name in columns), default=0)
     # What is longer than can be compared is refused later, with its row.
     if not LENGTHS[-1] < longest <= LONGEST_CELL:
         return records
@@ -93,8 +93,10 @@ def rate_of(comparison: Comparison) -> float:
     return RATES.get(comparison.kind, 0.0 if comparison.kind in BUILT_IN else OTHER_RATE)
 
 
-def _longest(column: Column) -> int:
-    return max((len(cell) for cell in column if type(cell) is str), default=0)
+def _longest(records: Records, name: str) -> int:
+    column = records.encoded(name)
+    texts = records[name] if column is None else column.texts
+    return max((len(text) for text in texts if type(text) is str), default=0)
 
 
 def _distinct_lengths(column: Column) -> Integers:

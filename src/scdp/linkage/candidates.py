@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._memory import give_back_memory
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking, connected_components
@@ -118,6 +119,7 @@ def compare_candidates(
     n = len(blocked.records)
     threads = worker_count(None) if workers < 1 else workers
     search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
+    give_back_memory()
     comparer = Comparer.of(blocked.records, blocked.fields)
     rows = np.argsort(search.homes, kind="stable").astype(np.int32)
     settled = settle(blocked, comparer, sample_candidates(search, rows, n), conditions)

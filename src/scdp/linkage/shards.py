@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._memory import give_back_memory
 from scdp._typing import Features, Groups, Integers
 from scdp.blocking import connected_components
 from scdp.blocking.index import Oversized
@@ -197,6 +198,7 @@ class OnThisMachine(ABC):
         conditions: Conditions | None = None,
     ) -> BlockedDraws:
         found = compare_candidates(blocked, progress=take_half(progress, 0), conditions=conditions)
+        give_back_memory()
         half = take_half(progress, 1)
         draws = self.sample(found.ensemble, found.pairs, known, n_draws, seed, half, conditions)
         return BlockedDraws(draws, found.oversized)
@@ -276,7 +278,11 @@ class Copies:
 
     def spread(self, drawn: Draws) -> Draws:
         """Draws of all rows from those of the kept ones; rows are labelled by the first row of their cluster."""
-        found: Draws = self.kept.astype(np.int32)[drawn][:, self.stays_with]
+        rows = self.kept.astype(np.int32)
+        found = np.empty((len(drawn), len(self.stays_with)), np.int32)
+        # Draw by draw: all at once would hold the draws three times.
+        for place, labels in enumerate(drawn):
+            np.take(rows[labels], self.stays_with, out=found[place], mode="clip")
         return found
 
 

@@ -115,12 +115,27 @@ class StoredDraws:
         """All canonical labels in pieces, each with the place of its draws in the chain-major order."""
         yield from self._chunks(self.labels, max(1, self.n_items))
 
-    def codes_at(self, draws: Integers) -> SmallIntegers:
-        """Codes of chosen draws, counted in the chain-major order."""
-        out = np.empty((len(draws), len(self.hidden)), np.int32)
-        for row, (chain, draw) in enumerate(zip(*divmod(draws, self.n_draws), strict=True)):
-            out[row] = self.codes(chain, draw, draw + 1)[0]
+    def codes_at(self, draws: Integers, places: Integers | None = None) -> SmallIntegers:
+        """Codes of chosen draws, counted in the chain-major order; of the hidden items at some places, if given."""
+        out = np.empty((len(draws), len(self.hidden if places is None else places)), np.int32)
+        for row, codes in enumerate(self._each(draws)):
+            out[row] = codes if places is None else codes[places]
         return out
+
+    def places_together(self, draws: Integers) -> Integers:
+        """Places of the hidden items that are with another item, hidden or known, in one of the chosen draws."""
+        together = np.zeros(len(self.hidden), bool)
+        known = self.n_known_clusters if self.shared else 0
+        for codes in self._each(draws):
+            sizes = np.bincount(codes, minlength=known)
+            sizes[:known] += 1
+            together |= sizes[codes] > 1
+        return np.flatnonzero(together)
+
+    def _each(self, draws: Integers) -> Iterator[SmallIntegers]:
+        """The codes of chosen draws, one after another."""
+        for chain, draw in zip(*divmod(draws, self.n_draws), strict=True):
+            yield self.codes(chain, draw, draw + 1)[0]
 
     def labels_at(self, draws: Integers) -> SmallIntegers:
         """Canonical labels of chosen draws, counted in the chain-major order."""

@@ -64,7 +64,15 @@ def point_estimate(
     if len(stored.hidden) == 0:
         return canonical_labels(stored.known)
     affordable = MAX_LABELS // len(stored.hidden)
-    codes = stored.codes_at(stored.choose_draws(min(max_draws, affordable)))
+    chosen = stored.choose_draws(min(max_draws, affordable))
+    if answer in ("vi", "binder"):
+        places = np.arange(len(stored.hidden))
+    else:
+        # Who is alone in every draw is alone in the answer: most records of a large table, which take no memory here.
+        places = stored.places_together(chosen)
+    if not len(places):
+        return _spread(stored, places, np.empty(0, np.int32), np.empty(0, np.int64))
+    codes = stored.codes_at(chosen, places)
     met = _find_met_clusters(stored, codes)
     sizes = np.bincount(stored.known[stored.known >= 0], minlength=stored.n_known_clusters)[met]
     draws = _append_heavy_items(codes, met)
@@ -83,7 +91,7 @@ def point_estimate(
             n_starts=n_starts,
             random_state=random_state,
         )
-    return _spread(stored, found, met)
+    return _spread(stored, places, found, met)
 
 
 def check_answer(answer: str) -> float | None:
@@ -128,15 +136,15 @@ def _append_heavy_items(codes: SmallIntegers, met: Integers) -> SmallIntegers:
     return labels
 
 
-def _spread(stored: StoredDraws, found: SmallIntegers, met: Integers) -> SmallIntegers:
-    """SmallIntegers of all items from those of hidden and heavy ones."""
-    n_hidden = len(stored.hidden)
+def _spread(stored: StoredDraws, places: Integers, found: SmallIntegers, met: Integers) -> SmallIntegers:
+    """Labels of all items from those of hidden items at some places and of heavy ones; the other hidden are alone."""
+    n_hidden = len(places)
     homes = len(found) + np.arange(stored.n_known_clusters, dtype=np.int64)
     homes[met] = found[n_hidden:]
-    full = np.empty(stored.n_items, np.int64)
+    full = len(found) + stored.n_known_clusters + np.arange(stored.n_items, dtype=np.int64)
     is_known = stored.known >= 0
     full[is_known] = homes[stored.known[is_known]]
-    full[stored.hidden] = found[:n_hidden]
+    full[stored.hidden[places]] = found[:n_hidden]
     return canonical_labels(full)
 
 
