@@ -271,17 +271,22 @@ def reliability(posterior: Any, gold: np.ndarray) -> list[list[float]]:
     return [list(map(float, each)) for each in zip(*parts, strict=True)]
 
 
-def calibration_errors(rows: list[dict[str, Any]]) -> tuple[float, float]:
-    """Expected calibration error over all pairs, and among those between .1 and .9; cells weigh the same."""
-    whole, inner = [], []
+def calibration_errors(rows: list[dict[str, Any]]) -> tuple[float, dict[str, tuple[float, float]]]:
+    """Expected calibration error over all pairs, cells weighing the same; and of pairs between .1 and .9 by data set.
+
+    Of these: their mean probability and the share that is together. Errors of opposite signs in two sets do not cancel.
+    """
+    whole, inner = [], {}
     for row in rows:
         bins = np.array(row["bins"])
-        gap = np.abs(bins[:, 1] - bins[:, 2])
-        whole.append(gap.sum() / max(bins[:, 0].sum(), 1))
-        middle = slice(1, N_BINS - 1)
-        if bins[middle, 0].sum() >= 20:
-            inner.append((bins[middle, 1].sum() - bins[middle, 2].sum()) / bins[middle, 0].sum())
-    return float(np.mean(whole)), float(np.abs(np.mean(inner))) if inner else 0.0
+        whole.append(np.abs(bins[:, 1] - bins[:, 2]).sum() / max(bins[:, 0].sum(), 1))
+    for name in dict.fromkeys(row["name"] for row in rows):
+        pairs, said, seen = sum(
+            np.array(row["bins"])[1 : N_BINS - 1].sum(axis=0) for row in rows if row["name"] == name
+        )
+        if pairs >= 20:
+            inner[name] = (float(said / pairs), float(seen / pairs))
+    return float(np.mean(whole)), inner
 
 
 def summarize(rows: list[dict[str, Any]]) -> str:
@@ -300,7 +305,9 @@ def summarize(rows: list[dict[str, Any]]) -> str:
             f"{np.mean([r['f_vi'] for r in rows]):.4f} by least expected VI",
             f"90 % interval of K covers: {share(rows, 'covers')}",
             f"answer inside its own interval: {share(rows, 'inside')}",
-            f"calibration error of pairs: {whole:.4f} over all, {inner:.3f} (mean gap) between .1 and .9",
+            f"calibration error of pairs: {whole:.4f} over all; between .1 and .9 by data set "
+            f"{np.mean([abs(said - seen) for said, seen in inner.values()]) if inner else 0.0:.3f} in the mean:",
+            "  " + ", ".join(f"{name} {said:.2f} ({seen:.2f} are)" for name, (said, seen) in inner.items()),
             f"green: {len(green)}; of these K covers: {share(green, 'covers')}",
             f"F below .8: {len(poor)}; of these not green: {sum(r['verdict'] != 'green' for r in poor)}",
         ]
