@@ -10,7 +10,7 @@ from functools import cache
 def give_back_memory() -> None:
     """Return what is free to the system, after a stage that has made and dropped many small things.
 
-    Without it a million records hold half a gigabyte more while they are sampled. It takes milliseconds, and does
+    Without it 200,000 records hold 120 MB more while they are sampled. It takes milliseconds, and does
     nothing where the C library has no way to do it.
     """
     trim = _find_trim()
