@@ -56,7 +56,7 @@ def test_the_memory_of_a_process_and_its_child_is_counted_together_and_that_of_t
 
 
 def test_a_command_that_fails_leaves_its_exit_code_and_its_last_words(tmp_path):
-    script = "import sys; print('first'); sys.exit('the last words')"
+    script = "import sys; print('first', flush=True); sys.exit('the last words')"
     run = watched([sys.executable, "-c", script], tmp_path / "log", tmp_path)
     assert run.exit_code == 1
     row = scale.ran(Row("scdp", 10, 8), run, tmp_path / "log")

@@ -37,6 +37,7 @@ from hostile_files import (
 )
 from product_cases import QUICK, fitted_folder, read_csv, run
 from scdp.io import untrusted
+from scdp.report.clusters import cluster_script
 from scdp.table import readers
 from test_bad_inputs import FIELD, TOP
 
@@ -93,6 +94,10 @@ def reported(text: str, **cells: str) -> tuple[Callable[[Hostile], Made], Check]
         assert result.exit_code == 0, result.output
         page = (place.out / "report.html").read_text(encoding="utf-8")
         assert text not in page
+        # The page's own script, pinned by its digest, and packed data: no other.
+        for own in (f"<script>{cluster_script()}</script>", '<script id="clusters-data" type="text/plain">'):
+            assert page.count(own) == 1
+            page = page.replace(own, "")
         assert "<script" not in page.lower()
 
     return make, check
@@ -123,8 +128,8 @@ def kept_apart(identifier: str) -> tuple[Callable[[Hostile], Made], Check]:
         assert result.exit_code == 0, result.output
         assert sorted(path.name for path in place.out.rglob("*")) == [
             "arrays.npz", "c.csv", "c.html", "c.uncertain.csv", "clusters.parquet", "draws", "draws.parquet", "model",
-            "model.json", "records.jsonl", "records.parquet", "result.json", "spec.toml", "summary.json",
-            "traces.parquet",
+            "model.json", "model_card.md", "records.jsonl", "records.parquet", "result.json", "spec.toml",
+            "summary.json", "traces.parquet",
         ]  # fmt: skip
         assert identifier in {row["id"] for row in read_csv(place.out / "c.csv")}
 
