@@ -53,9 +53,9 @@ class SklearnEstimator:
         return tags
 
 
-def check_is_fitted(model: Any, attribute: str = "fitted_") -> None:
+def check_is_fitted(model: Any) -> None:
     """Refuse a model that was not fitted, in scikit-learn's way."""
-    if not hasattr(model, attribute):
+    if not hasattr(model, "fitted_"):
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(

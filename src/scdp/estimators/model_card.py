@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scdp import __version__
+from scdp.estimators.result import FEW, Calibration, Learned
 
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
-    from scdp.estimators.result import Calibration, Learned
 
-# Fewer labelled groups than these teach little, as the verdict says too.
-FEW_GROUPS = 20
 MEANING = {
     "resolver": "the resolver: evidence of pairs, and the law of a partition, learned from known groups",
     "cdp": "the paper's Dirichlet process mixture without reference types",
@@ -25,8 +23,6 @@ MEANING = {
 KINDS = {
     "spec.toml": "how records are compared",
     "records.jsonl": "the compared columns of training records, where they are kept",
-}
-KINDS |= {
     "model.json": "settings, and what was learned",
     "arrays.npz": "numbers",
     "posterior.npz": "draws of fit",
@@ -112,8 +108,8 @@ def _held_out(calibration: Calibration | None) -> str:
 def _limits(learned: Learned) -> str:
     lines = ["## Limits\n", "- It is for tables of the same kind as the one it learned from."]
     lines.append("- A mistake in the labels is learned like a fact.")
-    if learned.n_repeated is not None and learned.n_repeated < FEW_GROUPS:
-        lines.append(f"- Few groups taught it: fewer than {FEW_GROUPS} have two records or more.")
+    if learned.n_repeated is not None and learned.n_repeated < FEW:
+        lines.append(f"- Few groups taught it: fewer than {FEW} have two records or more.")
     lines.append("- Every result has a verdict of its own. Read it before you use the result.")
     lines.append(
         "- Do not use it alone for decisions about people: ask for a second look at what is uncertain."
