@@ -10,8 +10,9 @@ from scdp.cli import main
 from scdp.errors import InputError, MissingExtraError
 from scdp.paper.experiments import curves, figures, output
 from scdp.paper.experiments import run as experiment_run
+from scdp.paper.experiments.chapters import starts_table
 from scdp.paper.experiments.output import write_results
-from scdp.paper.experiments.results import Parts
+from scdp.paper.experiments.results import Parts, rows_of
 from scdp.paper.experiments.systems import Settings
 from scdp.paper.experiments.tasks import TASKS
 
@@ -63,6 +64,23 @@ def test_a_run_leaves_a_page_with_its_pictures_inside(parts, fits, tmp_path):
     assert "a note &amp; more" in html
     assert "digits Binary failed (ValueError: no)." in text
     assert len(json.loads((tmp_path / "figure1.json").read_text())) == 2
+
+
+def test_each_start_has_a_mean_and_a_standard_error():
+    def chains(*scores):
+        return [{"f": f, "vi": 1.0, "clusters": 7.0} for f in scores]
+
+    both = [
+        part(repeat=repeat, draws=part()["draws"] | {"by_chain": chains(*scores)})
+        for repeat, scores in enumerate([(0.2, 0.6), (0.4, 0.6)])
+    ]
+    table = starts_table(rows_of([*both, part(system="fine", draws=None, sweeps=None)]))
+    assert table.header[1:] == tuple(
+        f"{start}: {what}" for start in ("kmeans", "singletons") for what in ("F", "VI", "clusters")
+    )
+    assert len(table.rows) == 1
+    assert table.rows[0][1] == ".300 ± .100 (.666)"
+    assert table.rows[0][4:] == (".600 ± .000 (.666)", "1.000 ± .000 (1.176)", "7.0")
 
 
 def test_the_types_are_those_of_the_best_model_and_rare_ones_are_counted(parts, tmp_path):

@@ -38,7 +38,7 @@ Examples:
 @click.option("--chains", type=int, metavar="N", help="Chains of each sampler.")
 @click.option("--sweeps", type=int, metavar="N", help="Sweeps of each chain, the warm-up included.")
 @click.option(
-    "--repeats", type=int, metavar="R", help="Runs with other seeds.  [default: 5 for digits, 1 for others]"
+    "--repeats", type=int, metavar="R", help="Runs with other seeds.  [default: 5 for digits, 3 for others]"
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of everything random."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from scdp.chains.start import STARTS
 from scdp.paper.experiments.document import Block, Heading, Paragraph, TextTable
 from scdp.paper.experiments.paper import (
     CHAIN_HOURS,
@@ -34,11 +36,12 @@ def opening(title: str, settings: Settings) -> list[Block]:
         f"{TASKS[task].title.lower()} {chains} x {sweeps} ({CHAINS[task]} x {SWEEPS})"
         for task, (chains, sweeps) in efforts.items()
     )
-    draws = settings.repeats_of("digits")
+    draws, seeds = settings.repeats_of("digits"), settings.repeats_of("references")
     return [
         Heading(title, 1),
         Paragraph(
-            f"{PAPER}, run again. {kind}; draws of digit images: {draws}, seed: {settings.seed}. Chains and sweeps of "
+            f"{PAPER}, run again. {kind}; draws of digit images: {draws}, repeats of the other "
+            f"tasks: {seeds}, seed: {settings.seed}. Chains and sweeps of "
             f"the samplers, in brackets the paper's: {ours}. The first half of each chain is not kept."
         ),
     ]
@@ -49,9 +52,11 @@ def reading() -> list[Block]:
     return [
         Paragraph(
             "In every cell our number comes first and the paper's stands in brackets; after ± is the standard error "
-            "over draws of images. Lower is better for CED and VI, higher for the others. Samplers are scored by the "
-            "partition of least expected variation of information; the mean over draws and the last draws have a "
-            "table of their own. Only test items count."
+            "over draws of images on the digits, and over seeds of the systems on the other tasks, whose data are "
+            "the same in every repeat. Lower is better for CED and VI, higher for the others. Samplers are scored "
+            "by the partition of least expected variation of information over all chains; the mean over draws, the "
+            "last draws and each chain by itself have a table of their own. The paper's models start their chains "
+            "from k-means, from singletons, from one cluster, and so on in turn. Only test items count."
         ),
         Paragraph(
             "Unit: every feature scaled to unit variance, as the paper says, with sigma = 1. Raw: features that are "
@@ -101,6 +106,7 @@ def _scale_chapter(features: str, own: Sequence[Row]) -> list[Block]:
     blocks: list[Block] = [Heading(title, 3), score_table(own)]
     if any(row["draws"] for row in own):
         blocks += [Heading(f"{title}: draws", 4), draws_table(own)]
+        blocks += [Heading(f"{title}: chains by their start", 4), starts_table(own)]
     blocks += [Heading(f"{title}: edit distances with free merges", 4), merge_free_table(own)]
     notes = tuple((row["title"], text) for row in own if (text := _note(row)))
     if notes:
@@ -165,6 +171,25 @@ def _draws_row(row: Row) -> tuple[str, ...]:
         clusters += f" ± {draws['clusters_spread']:.1f}"
     last = (score(draws["last"][name]) for name in ("f", "vi"))
     return make_title(row), *cells, clusters, *last
+
+
+def starts_table(rows: Sequence[Row]) -> TextTable:
+    """For the paper's models: the mean over the draws of each chain, by where it started."""
+    sampled = [row for row in rows if row["sweeps"] and row["draws"]]
+    n_chains = max((len(row["draws"]["by_chain"]) for row in sampled), default=0)
+    starts = [STARTS[chain % len(STARTS)] for chain in range(n_chains)]
+    header = ("system", *(f"{start}: {what}" for start in starts for what in ("F", "VI", "clusters")))
+    lines = []
+    for row in sampled:
+        cells = [_start_cells(chain, row["paper"] or {}) for chain in row["draws"]["by_chain"]]
+        lines.append((make_title(row), *(cell for chain in cells for cell in chain)))
+    return TextTable(header, tuple(lines))
+
+
+def _start_cells(chain: dict[str, Any], paper: dict[str, float]) -> tuple[str, ...]:
+    error = chain["standard_error"] or {}
+    scores = (beside(chain["mean"][name], paper.get(name), error.get(name)) for name in ("f", "vi"))
+    return (*scores, f"{chain['mean']['clusters']:.1f}")
 
 
 def summary_chapter(rows: Sequence[Row]) -> list[Block]:

@@ -101,6 +101,10 @@ def read_json(path: Path) -> Part:
 MORE_METRICS = ("ari", "b3", "nmi", "ced_merge_free", "nes_merge_free")
 
 
+# What is told of each chain, since chains that start in different places may end in different ones.
+BY_CHAIN = ("f", "vi", "clusters")
+
+
 def score_part(outcome: Outcome, problem: Problem) -> dict[str, Any]:
     """The metrics of the point estimate, and of the draws where there are any; only test items count."""
     gold = problem.task.test.clusters
@@ -141,6 +145,7 @@ def score_draws(draws: NDArray[Any], gold: NDArray[Any]) -> dict[str, Any]:
         "clusters_spread": spread.pop("clusters") if spread else None,
         "mean": mean,
         "spread": spread,
+        "by_chain": [{name: scores[name] for name in BY_CHAIN} for scores in by_chain],
         "scored": int(draws.shape[0] * draws.shape[1]),
     }
 
@@ -221,11 +226,13 @@ def _means(scores: Iterable[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([row[name] for row in table])) for name in table[0]}
 
 
-def _standard_errors(scores: list[dict[str, float]]) -> dict[str, float] | None:
+def _standard_errors(
+    scores: list[dict[str, float]], names: Sequence[str] = METRICS
+) -> dict[str, float] | None:
     if len(scores) < 2:
         return None
     root = len(scores) ** 0.5
-    return {name: float(np.std([row[name] for row in scores], ddof=1)) / root for name in METRICS}
+    return {name: float(np.std([row[name] for row in scores], ddof=1)) / root for name in names}
 
 
 def _draws(draws: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -238,5 +245,9 @@ def _draws(draws: list[dict[str, Any]]) -> dict[str, Any] | None:
         "spread": _means(spreads) if spreads else None,
         "clusters": float(np.mean([each["clusters"] for each in draws])),
         "clusters_spread": _mean_or_none(each["clusters_spread"] for each in draws),
+        "by_chain": [
+            {"mean": _means(chains), "standard_error": _standard_errors(chains, BY_CHAIN)}
+            for chains in map(list, zip(*(each["by_chain"] for each in draws), strict=True))
+        ],
         "scored": sum(each["scored"] for each in draws),
     }

@@ -12,17 +12,17 @@ from scdp.paper.experiments.paper import parent
 from scdp.paper.experiments.protocol import Runner, predicting, resolving, sampling
 from scdp.paper.experiments.tasks import DRAWN_BY_SEED, FEATURES, TASKS
 
-# Chains and sweeps by task. Quick runs fit a coffee break on two cores, full ones less than an hour of one.
+# Chains and sweeps by task. Quick runs fit a coffee break on two cores, full ones about an hour of one.
 QUICK = MappingProxyType(
     {"digits": (2, 300), "identity": (2, 200), "coreference": (2, 200), "references": (2, 100)}
 )
 FULL = MappingProxyType(
-    {"digits": (3, 400), "identity": (3, 200), "coreference": (3, 200), "references": (3, 200)}
+    {"digits": (3, 200), "identity": (3, 300), "coreference": (3, 300), "references": (3, 300)}
 )
 
 
-# Draws of digit images in a full run.
-DRAWS = 5
+# Repeats of a full run: draws of digit images, and seeds of the systems on the other tasks of the paper.
+DRAWS, SEEDS = 5, 3
 BOTH = "both"
 
 
@@ -50,8 +50,9 @@ class Settings:
 
     def repeats_of(self, task: str) -> int:
         """Each repeat of the digits draws its own images, and which ones are drawn moves every number."""
-        usual = 1 if self.quick or task not in DRAWN_BY_SEED else DRAWS
-        return self.repeats or usual
+        if self.quick or TASKS[task].extra:
+            return self.repeats or 1
+        return self.repeats or (DRAWS if task in DRAWN_BY_SEED else SEEDS)
 
     def features_of(self, task: str) -> tuple[str, ...]:
         """The scales of features of this task; raw ones are for the paper's own tables."""
@@ -77,8 +78,8 @@ class System:
     """`tasks` are the paper's tasks it applies to, `cost` its rough share of a run's time for the time left.
 
     An `oracle` is told something of the test clusters, and can only bound what the method does in practice. What is
-    `scale_free` gives the same for unit and raw features. `once` is run on the first draw of images alone, as the
-    paper has no such row.
+    `scale_free` gives the same for unit and raw features. `once` is run in the first repeat alone, as the paper
+    has no such row.
     """
 
     name: str

@@ -26,7 +26,7 @@ class Problem:
 class Entry:
     """How a task is loaded (from a seed and the scale of its features), compared and described.
 
-    `extra` tasks, of which the paper has no table, are left out of quick runs and of raw features.
+    `extra` tasks, of which the paper has no table, are left out of `all`, of quick runs and of raw features.
     """
 
     title: str
@@ -126,8 +126,8 @@ def load_problem(name: str, seed: int, features: str = "unit") -> Problem:
 
 
 def chosen_tasks(name: str, quick: bool) -> list[str]:
-    """`all`, a task, or a task with its extra variants where the run is not quick."""
+    """`all` tasks of the paper, a task, or a task with its extra variants where the run is not quick."""
     if name != "all" and name not in TASKS:
         raise InputError(f"there is no task {name!r}; there are: {', '.join(TASKS)}, figure1, all")
     wanted = [task for task in TASKS if name in ("all", task) or task.startswith(f"{name}-")]
-    return [task for task in wanted if task == name or not (quick and TASKS[task].extra)]
+    return [task for task in wanted if task == name or not (TASKS[task].extra and (quick or name == "all"))]
