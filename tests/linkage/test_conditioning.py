@@ -113,9 +113,17 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [4, 5])
-def test_draws_follow_the_exact_law_given_conditions(kind, n):
+def names_records_below(kind, n):
+    said = KINDS[kind]
+    return all(
+        record < n for records in (*said.get("same", ()), *said.get("different", ())) for record in records
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "kind"), [(n, kind) for n in (2, 3, 4, 5) for kind in KINDS if names_records_below(kind, n)]
+)
+def test_draws_follow_the_exact_law_given_conditions(n, kind):
     rng = np.random.default_rng(n)
     said = dict(KINDS[kind])
     if "source" in said:
@@ -127,13 +135,17 @@ def test_draws_follow_the_exact_law_given_conditions(kind, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_draws_of_seven_follow_the_exact_law(kind):
-    rng = np.random.default_rng(7)
-    pairs, nobody = some_pairs(rng, 7, 0.5), np.full(7, -1)
-    conditions = conditions_on(7, **KINDS[kind])
+@pytest.mark.parametrize("n", [6, 7])
+def test_draws_of_six_and_seven_follow_the_exact_law(kind, n):
+    rng = np.random.default_rng(n)
+    pairs, nobody = some_pairs(rng, n, 0.5), np.full(n, -1)
+    said = dict(KINDS[kind])
+    if "source" in said:
+        said["source"] = said["source"][:n]
+    conditions = conditions_on(n, **said)
     draws, tied, score = draw(pairs, rng.normal(0, 2, len(pairs)), nobody, 2, conditions, 2000)
     # The twin would take a minute; up to six records, and here without rescans, the compiled law is compared with it.
-    few, _ = look_at_few(np.arange(7), tied.neighbours, score, WEIGHTS, nobody, np.zeros(0, np.int64))
+    few, _ = look_at_few(np.arange(n), tied.neighbours, score, WEIGHTS, nobody, np.zeros(0, np.int64))
     if kind == "two differ":
         plain = named_law(*enumerate_law(few, WEIGHTS, 0))
         assert plain == pytest.approx(exact_law_by_records(tied, score, WEIGHTS, nobody, 0), rel=1e-9)
@@ -216,6 +228,20 @@ def test_large_components_keep_every_condition(seed):
     assert (draws[:, 51] == 1).all()
     # Where nothing is known they are drawn as ever: some are together, some apart.
     assert len({len(set(row)) for row in draws.tolist()}) > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whole_clusters_join_within_the_conditions(seed):
+    """Where clusters join whatever the scores of their pairs, few are left; those that must not are still apart."""
+    pairs, score, known, conditions = large_problem(seed)
+    n_clusters = []
+    for merge in (NO_MERGE, 50.0):
+        draws, _, _ = draw(
+            pairs, score, known, 2, conditions, 40, weights=WEIGHTS._replace(merge=merge, growth=0.0)
+        )
+        assert all(keeps_conditions(row, conditions) for row in draws.tolist())
+        n_clusters.append(np.mean([len(set(row)) for row in draws.tolist()]))
+    assert n_clusters[1] < n_clusters[0]
 
 
 def test_components_without_conditions_are_drawn_as_ever():

@@ -191,29 +191,49 @@ def count_left(done: int, n: int) -> int:
 
 
 @kernel
-def rescan(
-    few: Few, weights: Weights, states: States, codes: Integers, law: Floats, n_rescans: int
-) -> Floats:
-    """The law after every record was taken out and placed again so many times, each time in a random order."""
+def list_steps(
+    few: Few, weights: Weights, states: States, codes: Integers, of_clusters: bool
+) -> tuple[Integers, Floats, Integers]:
+    """By state and record: where taking it, or its whole cluster, out and placing it again leads, how likely each of
+    these is, and how many there are; none for a cluster that does not move: a given one, or a single record."""
     n, n_given = few.given_met.shape
     n_states, n_choices = states.shape[0], n_given + n + 1
     towards = np.zeros((n_states, n, n_choices), np.int64)
     share = np.zeros((n_states, n, n_choices))
-    after, joins = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    n_steps = np.zeros((n_states, n), np.int64)
+    without, after, joins = np.empty(n, np.int8), np.empty(n, np.int8), np.zeros(n, np.bool_)
+    probability = np.empty(n_choices)
     for s in range(n_states):
         for i in range(n):
-            after[:] = states[s]
-            after[i] = -1
-            canonical_code(after, n_given)
-            without = after.copy()
-            joins[:] = False
-            joins[i] = True
-            choice_probabilities(few, weights, without, joins, share[s, i])
+            without[:] = states[s]
+            for j in range(n):
+                joins[j] = i == j or (of_clusters and states[s, j] == states[s, i])
+                if joins[j]:
+                    without[j] = -1
+            if of_clusters and (states[s, i] < n_given or joins.sum() < 2):
+                continue
+            canonical_code(without, n_given)
+            choice_probabilities(few, weights, without, joins, probability)
             for k in range(n_choices):
-                if share[s, i, k] > 0.0:
-                    after[:] = without
-                    after[i] = open_label(without, n_given) if k == n_choices - 1 else k
-                    towards[s, i, k] = np.searchsorted(codes, canonical_code(after, n_given))
+                if probability[k] == 0.0:
+                    continue
+                label = open_label(without, n_given) if k == n_choices - 1 else k
+                for j in range(n):
+                    after[j] = label if joins[j] else without[j]
+                step = n_steps[s, i]
+                towards[s, i, step] = np.searchsorted(codes, canonical_code(after, n_given))
+                share[s, i, step] = probability[k]
+                n_steps[s, i] += 1
+    return towards, share, n_steps
+
+
+@kernel
+def rescan(
+    few: Few, weights: Weights, states: States, codes: Integers, law: Floats, n_rescans: int
+) -> Floats:
+    """The law after every record was taken out and placed again so many times, each time in a random order."""
+    n, n_states = few.pair_met.shape[0], states.shape[0]
+    towards, share, n_steps = list_steps(few, weights, states, codes, False)
     for _ in range(n_rescans):
         reached = np.zeros((1 << n, n_states))
         reached[0] = law
@@ -225,8 +245,8 @@ def rescan(
                     continue
                 for i in range(n):
                     if (done >> i) & 1 == 0:
-                        for k in range(n_choices):
-                            reached[done | (1 << i), towards[s, i, k]] += mass * share[s, i, k]
+                        for step in range(n_steps[s, i]):
+                            reached[done | (1 << i), towards[s, i, step]] += mass * share[s, i, step]
         law = reached[(1 << n) - 1].copy()
     return law
 
@@ -234,10 +254,8 @@ def rescan(
 @kernel
 def merge(few: Few, weights: Weights, states: States, codes: Integers, law: Floats) -> Floats:
     """The law after every new cluster of two or more has stayed or joined another, by the order of their records."""
-    n, n_given = few.given_met.shape
-    n_states, n_choices = states.shape[0], n_given + n + 1
-    probability = np.empty(n_choices)
-    after, joins = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    n, n_states = few.pair_met.shape[0], states.shape[0]
+    towards, share, n_steps = list_steps(few, weights, states, codes, True)
     reached = np.zeros((1 << n, n_states))
     reached[0] = law
     for done in range((1 << n) - 1):
@@ -250,24 +268,14 @@ def merge(few: Few, weights: Weights, states: States, codes: Integers, law: Floa
                 if (done >> i) & 1:
                     continue
                 here = done | (1 << i)
-                came = states[s, i] < n_given
+                came = n_steps[s, i] == 0
                 for j in range(n):
-                    joins[j] = states[s, j] == states[s, i]
-                    came = came or (joins[j] and (done >> j) & 1 == 1)
-                if came or joins.sum() < 2:
+                    came = came or (states[s, j] == states[s, i] and (done >> j) & 1 == 1)
+                if came:
                     reached[here, s] += mass
                     continue
-                choice_probabilities(few, weights, states[s], joins, probability)
-                for k in range(n_choices):
-                    if probability[k] == 0.0:
-                        continue
-                    after[:] = states[s]
-                    if k < n_choices - 1:
-                        for j in range(n):
-                            if joins[j]:
-                                after[j] = k
-                    place = np.searchsorted(codes, canonical_code(after, n_given))
-                    reached[here, place] += mass * probability[k]
+                for step in range(n_steps[s, i]):
+                    reached[here, towards[s, i, step]] += mass * share[s, i, step]
     return reached[(1 << n) - 1].copy()
 
 

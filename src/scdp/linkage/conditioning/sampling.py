@@ -4,9 +4,8 @@ In a component of up to 7 free records the draw is exact: the process of the law
 conditions hold, and if they still do not the partition is drawn from the enumerated law of those that keep them. Both
 are the law of the process given the conditions.
 
-In a larger component, if some tries of the process do not keep the conditions, records are placed within them: a group
-of records that are the same comes as one record, whose score with a cluster is the mean over its members, and clusters
-that it must not join have no weight.
+In a larger component, if some tries of the process do not keep the conditions, records are placed within them
+(within.py).
 
 As everywhere, all chance follows from the names of records, the draw, and the number of the try.
 """
@@ -21,12 +20,14 @@ from scdp._typing import Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.linkage.conditioning.conditions import Limits
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
-from scdp.linkage.forward import Names, Room, connect, make_room, place_component, shuffle, uniform
-from scdp.linkage.law import OPEN, Neighbours, Weights, choose
+from scdp.linkage.conditioning.within import make_bounds, place_within
+from scdp.linkage.forward import Names, Room, connect, make_room, place_component, uniform
+from scdp.linkage.law import OPEN, Neighbours, Weights
 
-# Tries of the whole process, in components of up to so many records; of larger ones there is only the first draw.
+# Tries of the whole process, in components of up to so many records; in larger ones all conditions hardly ever hold
+# at once, and there is only the first draw.
 TRIES = 16
-MOST_TRIED = 200
+MOST_TRIED = 30
 NOT_YET, NEVER = -1, -2
 
 
@@ -82,118 +83,6 @@ def take_out(
         if cluster[i] >= 0:
             room.size[cluster[i]] -= 1
             cluster[i] = OPEN
-
-
-@kernel
-def choose_within(
-    leader: int,
-    next_of: Integers,
-    neighbours: Neighbours,
-    score: Floats,
-    weights: Weights,
-    cluster: Integers,
-    limits: Limits,
-    holds: Integers,
-    room: Room,
-    chance: float,
-) -> int:
-    """The cluster that a group of records joins, among those that it may join, or -1 for a new one."""
-    size, met, total, touched = room.size, room.met, room.total, room.touched
-    n_touched, n_members = 0, 0
-    i = leader
-    while i >= 0:
-        n_members += 1
-        for e in range(neighbours.start[i], neighbours.start[i + 1]):
-            k = cluster[neighbours.other[e]]
-            if k < 0:
-                continue
-            if met[k] == 0:
-                touched[n_touched] = k
-                n_touched += 1
-            met[k] += 1
-            total[k] += score[neighbours.pair[e]] - weights.floor
-        i = next_of[i]
-    i = leader
-    while i >= 0:
-        for e in range(limits.start[i], limits.start[i + 1]):
-            k = cluster[limits.other[e]]
-            if k >= 0 and met[k] > 0:
-                met[k] = -1
-        if limits.source[i] >= 0:
-            for a in range(n_touched):
-                if holds[touched[a], limits.source[i]] > 0:
-                    met[touched[a]] = -1
-        i = next_of[i]
-    n_allowed = 0
-    for a in range(n_touched):
-        k = touched[a]
-        if met[k] > 0:
-            touched[n_allowed] = k
-            n_allowed += 1
-        else:
-            met[k] = 0
-            total[k] = 0.0
-    return choose(n_allowed, touched, total, met, size, n_members, weights.bias, weights, chance)
-
-
-@kernel
-def place_within(
-    neighbours: Neighbours,
-    score: Floats,
-    weights: Weights,
-    n_rescans: int,
-    stream: np.uint64,
-    names: Names,
-    items: Integers,
-    first: int,
-    last: int,
-    n_known: int,
-    cluster: Integers,
-    limits: Limits,
-    holds: Integers,
-    next_of: Integers,
-    leads: NDArray[np.bool_],
-    room: Room,
-) -> None:
-    """Place the free records of one component, none of which is placed yet, so that all conditions are kept."""
-    size, free = room.size, room.free
-    leaders = np.empty(last - first, np.int64)
-    n_leaders, n_free = 0, 0
-    for place in range(first, last):
-        free[n_free] = n_known + items[place]
-        n_free += 1
-        if leads[items[place]]:
-            leaders[n_leaders] = items[place]
-            n_leaders += 1
-    for scan in range(1 + n_rescans):
-        shuffle(leaders, 0, n_leaders, names, stream, scan, room.keys)
-        for leader in leaders[:n_leaders]:
-            k = cluster[leader]
-            if k >= 0:
-                i = leader
-                while i >= 0:
-                    cluster[i] = OPEN
-                    size[k] -= 1
-                    if limits.source[i] >= 0:
-                        holds[k, limits.source[i]] -= 1
-                    i = next_of[i]
-                if size[k] == 0:
-                    free[n_free] = k
-                    n_free += 1
-            chance = uniform(names[leader], stream, scan)
-            k = choose_within(
-                leader, next_of, neighbours, score, weights, cluster, limits, holds, room, chance
-            )
-            if k < 0:
-                n_free -= 1
-                k = free[n_free]
-            i = leader
-            while i >= 0:
-                cluster[i] = k
-                size[k] += 1
-                if limits.source[i] >= 0:
-                    holds[k, limits.source[i]] += 1
-                i = next_of[i]
 
 
 @kernel
@@ -283,20 +172,12 @@ def condition_draws(
     room = make_room(n, n_known)
     items, bounds = connect(neighbours, known)
     conditioned = find_conditioned(items, bounds, limits)
-    holds = np.zeros((room.size.shape[0], limits.n_sources), np.int64)
-    home = np.full(n, OPEN)
+    within = make_bounds(limits, known, room.size.shape[0])
+    holds, home = within.holds, np.full(n, OPEN)
     given_sizes = np.zeros(n_known, np.int64)
-    next_of, leads = np.full(n, OPEN), np.ones(n, np.bool_)
-    for i in range(n - 1, -1, -1):
+    for i in range(n):
         if known[i] >= 0:
             given_sizes[known[i]] += 1
-        elif limits.group[i] >= 0:
-            follower = home[limits.group[i]]
-            next_of[i] = follower
-            if follower >= 0:
-                leads[follower] = False
-            home[limits.group[i]] = i
-    home[:] = OPEN
     # Enumerated laws, one after another: where that of a component begins and ends.
     begins, ends = np.full(bounds.shape[0], NOT_YET), np.zeros(bounds.shape[0], np.int64)
     laws_labels, laws_total = np.empty((64, MOST_RECORDS), np.int64), np.empty(64)
@@ -371,15 +252,10 @@ def condition_draws(
                     n_rescans,
                     again,
                     names,
-                    items,
-                    first,
-                    last,
+                    items[first:last],
                     n_known,
                     cluster,
-                    limits,
-                    holds,
-                    next_of,
-                    leads,
+                    within,
                     room,
                 )
                 continue
