@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scdp import EntityResolver, Spec
-from scdp.estimators.linking import link_tables
+from scdp.estimators.linking import Linked, draw_linked
 from scdp.folds import canonical_labels
 from scdp.table.readers import read_records
 from scdp.table.records import Records
@@ -84,11 +84,32 @@ def ours(name: str, task: Task, seed: int) -> list[str]:
     model.fit(train, canonical_labels(train["cluster_id"].tolist()))
     lines = []
     for once in ("both", "none"):
-        links = link_tables(model, task.first, task.second, at_most_one=once)
-        pairs = list(zip(map(str, links.id_a), map(str, links.id_b), strict=True))
-        told = f"{count_twice(pairs)} records linked twice"
+        drawn = draw_linked(model, task.first, task.second, once)
+        pairs = cross_pairs(drawn)
+        told = f"{count_twice(pairs)} records linked twice; {tell_draws(drawn)}"
         lines.append(show(f"ours, at most one: {once}", score(pairs, task.truth), told))
     return lines
+
+
+def cross_pairs(drawn: Linked) -> list[Pair]:
+    """The links of the answer."""
+    n_first = len(drawn.ids[0])
+    of_b: dict[Any, list[str]] = {}
+    for identifier, label in zip(drawn.ids[1], drawn.labels[n_first:], strict=True):
+        of_b.setdefault(label, []).append(str(identifier))
+    of_a = zip(drawn.ids[0], drawn.labels[:n_first], strict=True)
+    return [(str(identifier), other) for identifier, label in of_a for other in of_b.get(label, ())]
+
+
+def tell_draws(drawn: Linked) -> str:
+    """In how many draws some record has two partners, and how many such records a draw has."""
+    n_first, n_draws, n_torn, n_twice = len(drawn.ids[0]), 0, 0, 0
+    for _, chunk in drawn.posterior.stored.label_chunks():
+        for labels in chunk:
+            sides = [np.bincount(side, minlength=labels.max() + 1) for side in np.split(labels, [n_first])]
+            twice = sum(int(one[other > 1].sum()) for one, other in (sides, sides[::-1]))
+            n_draws, n_torn, n_twice = n_draws + 1, n_torn + (twice > 0), n_twice + twice
+    return f"two partners in {n_torn} of {n_draws} draws, {n_twice / n_draws:.1f} records a draw"
 
 
 def with_splink(name: str, task: Task, seed: int) -> list[str]:
@@ -163,16 +184,22 @@ def with_splink(name: str, task: Task, seed: int) -> list[str]:
 
 
 def mend_dedupe() -> None:
-    """dedupe 3 asks the union of words for `byValue`, which newer BTrees only give to trees, not to buckets."""
-    from BTrees.IFBTree import IFBTree
+    """dedupe 3 asks a union of words for `byValue`, which BTrees 6 do not give for floats: the same, written out."""
     from dedupe import canopy_index
 
     plain = canopy_index.mass_weightedUnion
     if getattr(plain, "is_mended", False):
         return
 
-    def unite(weighted: Any) -> Any:
-        return IFBTree(plain(weighted))
+    class Union(dict[int, float]):
+        def byValue(self, least: float) -> list[tuple[float, int]]:
+            scale = least if least > 0 else 1.0
+            return sorted(
+                ((value / scale, key) for key, value in self.items() if value >= least), reverse=True
+            )
+
+    def unite(weighted: Any) -> Union:
+        return Union(plain(weighted))
 
     unite.is_mended = True  # type: ignore[attr-defined]
     canopy_index.mass_weightedUnion = unite
@@ -248,7 +275,11 @@ def main() -> None:
         task = read_task(name)
         for system in given.systems.split(","):
             begin = time.perf_counter()
-            with warnings.catch_warnings(), contextlib.redirect_stderr(None):
+            with (
+                warnings.catch_warnings(),
+                open(os.devnull, "w") as nowhere,
+                contextlib.redirect_stderr(nowhere),
+            ):
                 warnings.simplefilter("ignore")
                 lines = SYSTEMS[system](name, task, given.seed)
             for line in lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 
@@ -11,6 +12,7 @@ import pytest
 from scdp import SCDP, EntityResolver, Spec, compare
 from scdp.datasets import make_records
 from scdp.errors import InputError
+from scdp.estimators.linking import draw_linked, link_tables
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.table.decisions import Decision, append_decision
 from scdp.table.records import Records
@@ -155,3 +157,28 @@ def test_the_models_of_the_paper_take_no_decisions():
     records, spec, _, _ = table()
     with pytest.raises(InputError, match="takes neither decisions nor sources"):
         SCDP(spec=spec).fit(records, decisions=[Decision(("a", "b"), "same")])
+
+
+def test_two_tables_are_linked_at_most_once_where_one_has_things_twice():
+    """B has several records of most people: without the condition a record of A has more than one partner."""
+    made = make_records(120, "people", mean_cluster_size=3.0, seed=4)
+    records = Records({**made.data.columns, "id": made.ids.astype(object)})
+    first = np.unique(made.clusters, return_index=True)[1]
+    a, b = records.take(first), records.take(np.setdiff1d(np.arange(len(records)), first))
+    links = {once: link_tables(fitted(), a, b, at_most_one=once) for once in ("none", "a", "b", "both")}
+    n_partners = {
+        once: [Counter(side.tolist()).most_common(1)[0][1] for side in (found.id_a, found.id_b)]
+        for once, found in links.items()
+    }
+    assert n_partners["none"][0] > 1
+    assert n_partners["a"][0] > 1
+    assert n_partners["a"][1] == 1
+    assert n_partners["b"][0] == 1
+    assert n_partners["both"] == [1, 1]
+    assert len(links["both"].id_a) < len(links["none"].id_a)
+    # No draw has two partners either, and there is a link wherever there was one.
+    drawn = draw_linked(fitted(), a, b, "both")
+    for labels in drawn.posterior.draws.reshape(-1, len(a) + len(b)):
+        for side in (labels[: len(a)], labels[len(a) :]):
+            assert len(set(side.tolist())) == len(side)
+    assert set(links["both"].id_a.tolist()) <= set(links["none"].id_a.tolist())

@@ -58,8 +58,8 @@ def link(
 ) -> None:
     """Link the records of two tables, A and B, by a model that `scdp fit` has made.
 
-    Only pairs across are compared. By default both tables have each thing at most once, so that a record is linked
-    to at most one other.
+    By default both tables have each thing at most once: only pairs across are compared, and a record is linked to at
+    most one other.
     """
     from scdp.estimators.linking import link_tables
     from scdp.estimators.model_folder import FILES

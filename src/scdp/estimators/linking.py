@@ -1,7 +1,8 @@
 """Two tables linked: a fitted model and records of A and B enter; which record of A is which of B leaves.
 
-Only pairs across are compared. By default no two records of one table are the same thing, and that is part of the
-model: draws and answer keep it.
+By default no two records of one table are the same thing, and that is part of the model: only pairs across are
+compared, and draws and answer keep it. Records of a table that may have a thing several times are compared with each
+other as well: what a record of A has in common with two of B, these have in common.
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ class Links(NamedTuple):
     probability: Floats
 
 
+class Linked(NamedTuple):
+    """Ids in A and in B; the answer for the records of A and, after them, of B; and the draws."""
+
+    ids: tuple[NDArray[Any], NDArray[Any]]
+    labels: NDArray[Any]
+    posterior: Posterior
+
+
 def link_tables(
     model: Estimator,
     first: Records | Any,
@@ -65,6 +74,21 @@ def link_tables(
     Links
         In the order of A, and there of B.
     """
+    drawn = draw_linked(model, first, second, at_most_one, decisions, random_state)
+    left, right = _cross_pairs(drawn.labels, len(drawn.ids[0]))
+    sure = pair_probabilities(drawn.posterior, left, right)
+    return Links(drawn.ids[0][left], drawn.ids[1][right - len(drawn.ids[0])], sure)
+
+
+def draw_linked(
+    model: Estimator,
+    first: Records | Any,
+    second: Records | Any,
+    at_most_one: str,
+    decisions: Decisions = None,
+    random_state: int | None = None,
+) -> Linked:
+    """Draws of the records of two tables, those of A first, and the answer."""
     if at_most_one not in ONCE:
         raise InputError(f"at_most_one must be one of {', '.join(ONCE)}, not {at_most_one!r}")
     spec = model.fitted_spec_
@@ -85,11 +109,10 @@ def link_tables(
     both = Records(columns, f"{tables[0].source} and {tables[1].source}")
     linker = copy(model)
     rows: Any = model.fitted_.rows
-    told = replace(spec, id=ID, source=SOURCE, at_most_one=ONCE[at_most_one], link_only=True)
+    told = replace(spec, id=ID, source=SOURCE, at_most_one=ONCE[at_most_one], link_only=False)
     linker.fitted_ = replace(model.fitted_, rows=replace(rows, spec=told))  # type: ignore[type-var]
     labels, posterior = linker.predict_with_posterior(both, decisions=said or None, random_state=random_state)
-    left, right = _cross_pairs(labels, len(ids[0]))
-    return Links(ids[0][left], ids[1][right - len(ids[0])], pair_probabilities(posterior, left, right))
+    return Linked((ids[0], ids[1]), labels, posterior)
 
 
 def _name_apart(
