@@ -164,8 +164,11 @@ def test_lookup_finds_a_record_and_changes_nothing(store):
     assert identifier in found[0].records
     assert store.lookup({"surname": "Qqqqqqq"})[0].entity is None
     assert before == {path.name: path.read_bytes() for path in store.folder.iterdir() if path.is_file()}
+    assert sum(match.probability for match in found) == pytest.approx(1.0)
     with pytest.raises(InputError, match="no column 'colour'"):
         store.lookup({"colour": "red"})
+    with pytest.raises(InputError, match=r"'surname' is \['x'\]; give a text or a number"):
+        store.lookup({"surname": ["x"]})
 
 
 def test_a_second_writer_is_told_who_holds_the_store(store):
@@ -236,6 +239,8 @@ def test_the_commands(tmp_path):
     decided = tmp_path / "decisions.jsonl"
     one, other = Store(store).records["id"].tolist()[:2]
     append_decision(decided, Decision((one, other), "same"))
+    append_decision(decided, Decision((one, "nobody"), "different"))
+    assert "no record is named 'nobody'" in done("update", store, "--decisions", decided).stderr
     clusters = tmp_path / "clusters.csv"
     done("cluster", model, tables[0], "--out", clusters, "--decisions", decided)
     named = dict(line.split(",")[:2] for line in clusters.read_text().splitlines()[1:])

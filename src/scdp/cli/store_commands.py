@@ -80,6 +80,9 @@ def update(
     happened: list[dict[str, Any]] = []
     for message in told(lambda: happened.extend(kept.update(table, delete=gone, decisions=said))):
         say(f"note: {message}", quiet)
+    lost = [one for line in said for one in line.ids if one not in kept.entities]
+    if lost:
+        say(f"note: no record is named {lost[0]!r}, as a decision says; it counts once there is one", quiet)
     counts = Counter(one["event"] for one in happened)
     n_entities = len(set(kept.entities.values()))
     if as_json:

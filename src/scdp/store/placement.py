@@ -20,7 +20,6 @@ from scdp.estimators.checks import labels_from
 from scdp.estimators.decided import settle_conditions
 from scdp.estimators.inputs import Compared
 from scdp.linkage.candidates import N_STRANGERS, draw_strangers
-from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer, ValueCounts
 from scdp.linkage.law import Pairs
@@ -36,6 +35,8 @@ from scdp.table.records import Records
 MOST_COUNTED, MOST_SETTLED_BY = 200_000, 2_000
 # All pairs of records that may be one thing are compared up to so many; of more, those with a record that is placed.
 MOST_WHOLE = 150
+# An entity is drawn with a record if the log-odds of some pair are at least this: one in 400.
+LEAST_LOG_ODDS = -6.0
 # The store is settled anew when it has grown by this share.
 GROWTH = 0.1
 
@@ -86,15 +87,6 @@ def find_pairs(
     return left, right
 
 
-class DrawnFew(NamedTuple):
-    """Some records and the entities that they may belong to: ids, what is known of them, and draws."""
-
-    ids: list[str]
-    known: Integers
-    conditions: Conditions | None
-    posterior: Posterior
-
-
 class Placement(NamedTuple):
     """Records that were drawn: their ids, the answer, and the draws."""
 
@@ -118,13 +110,33 @@ def place_all(
     return Placement(list(map(str, table[id_column].tolist())), labels, posterior)
 
 
-def place_few(model: Any, drawn: DrawnFew) -> Placement:
-    """The answer for records that were drawn with the entities near them."""
-    labels = model._estimate(drawn.posterior, drawn.known, drawn.conditions)
-    return Placement(drawn.ids, labels_from(labels, drawn.known), drawn.posterior)
+def draw_home(model: Any, setting: Setting, table: Records, given: Integers) -> Integers:
+    """Draw the entity of the last row of a table; the others are in the given ones, which stay as they are.
+
+    Returns
+    -------
+    By draw the number of the entity, or a larger one where the row is in none of them.
+    """
+    fitted: Any = model.fitted_
+    spec = fitted.rows.spec
+    query = len(given)
+    known = np.append(given, -1)
+    groups = None if spec.group is None else table[spec.group]
+    conditions, known = settle_conditions(table, spec, None, known, groups)
+    left, right = np.arange(query), np.full(query, query)
+    meets = np.ones(query, dtype=bool) if groups is None else groups[left] == groups[query]
+    if conditions is not None:
+        meets &= conditions.may_meet(left, right)
+    left, right = left[meets], right[meets]
+    features = Comparer.of(table, spec.fields, setting.counts).compare(left, right, 1)
+    pairs = Pairs(query + 1, left, right, features)
+    n_draws = int(model.count_draws(query + 1))
+    drawn = setting.ensemble.sample(pairs, known, n_draws, fitted.seed + 1, conditions=conditions)
+    home: Integers = drawn[:, query].astype(np.int64)
+    return home
 
 
-def draw_few(
+def place_few(
     model: Any,
     setting: Setting,
     rows: StoredRows,
@@ -132,7 +144,7 @@ def draw_few(
     looked_at: Integers,
     freed: set[str],
     said: list[Decision],
-) -> DrawnFew:
+) -> Placement:
     """Draw some rows and the entities that they may belong to; `near` are pairs of rows to begin with."""
     fitted: Any = model.fitted_
     spec = fitted.rows.spec
@@ -167,7 +179,8 @@ def draw_few(
         setting.ensemble, pairs, known, n_chains * n_draws, fitted.seed + 1, None, conditions
     )
     posterior = Posterior(drawn.reshape(n_draws, n_chains, -1).transpose(1, 0, 2), fixed=known, shared=True)
-    return DrawnFew(ids, known, conditions, posterior)
+    labels = labels_from(model._estimate(posterior, known, conditions), known)
+    return Placement(ids, labels, posterior)
 
 
 def _compare(
@@ -194,9 +207,10 @@ def _keep_likely(
     """The pairs that may be matches."""
     if not len(near[0]):
         return near
-    places = setting.ensemble.places(_compare(rows, near, fields, setting.counts))
-    scores = np.array([member.scores(places) for member in setting.ensemble.members])
-    kept = setting.ensemble.is_likely(scores)
+    ensemble = setting.ensemble
+    places = ensemble.places(_compare(rows, near, fields, setting.counts))
+    scores = np.max([member.scores(places) + member.bias for member in ensemble.members], axis=0)
+    kept = scores + ensemble.log_odds >= LEAST_LOG_ODDS
     return near[0][kept], near[1][kept]
 
 

@@ -15,13 +15,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from scdp._typing import Integers
 from scdp.errors import InputError
 from scdp.estimators.base import Estimator
 from scdp.estimators.model_folder import load_model
 from scdp.io.atomic import FolderLock, recover
 from scdp.linkage.resolver_fit import ResolverFit
-from scdp.posterior import Posterior
 from scdp.store.events import Event, follow, name_entities
 from scdp.store.files import (
     DELETED,
@@ -40,10 +38,9 @@ from scdp.store.files import (
 )
 from scdp.store.index import WordIndex
 from scdp.store.placement import (
-    DrawnFew,
     Placement,
     Setting,
-    draw_few,
+    draw_home,
     find_pairs,
     place_all,
     place_few,
@@ -55,7 +52,6 @@ from scdp.table.records import Records, records_from, unique_ids
 
 # If more than one in so many records is looked at, all are drawn; else only entities near those that are.
 PLACED_ALONE = 10
-QUERY = "(lookup)"
 
 
 @dataclass(frozen=True)
@@ -319,8 +315,7 @@ class Store:
         assert self._setting is not None
         chosen = np.array(sorted(rows.row_of[record] for record in looked_at), dtype=np.int64)
         near = find_pairs(rows, self._index, self._compared, chosen.tolist())
-        drawn = draw_few(self.model, self._setting, rows, near, chosen, freed, said)
-        return place_few(self.model, drawn)
+        return place_few(self.model, self._setting, rows, near, chosen, freed, said)
 
     @property
     def _compared(self) -> list[str]:
@@ -354,7 +349,8 @@ class Store:
         Returns
         -------
         list of Match
-            The likeliest first; one without an entity stands for none of those that are there.
+            The likeliest first; one without an entity stands for none of those that are there. Entities stay as
+            they are, so the probabilities sum to one.
         """
         rows, compared = self._rows, self._compared
         if not len(rows):
@@ -363,52 +359,29 @@ class Store:
         if foreign or not any(cells.get(name) for name in compared):
             wrong = f"there is no column {foreign[0]!r}" if foreign else "no compared column is filled"
             raise InputError(f"{self.folder}: {wrong}; give some of {', '.join(compared)}")
+        for name, cell in cells.items():
+            if cell is not None and not isinstance(cell, str | int | float):
+                raise InputError(f"{self.folder}: {name!r} is {cell!r}; give a text or a number")
         self.load()
         assert self._index is not None
         assert self._setting is not None
-        one = records_from([{name: cells.get(name) for name in rows.columns} | {self.id_column: QUERY}])
+        one = records_from([{name: cells.get(name) for name in rows.columns}])
         near = self._index.find_near((one[name][0] for name in compared), rows.alive)
-        drawn = self._draw_query(one, near)
-        return self._weigh(drawn.ids, drawn.posterior)
-
-    def _draw_query(self, one: Records, near: Integers) -> DrawnFew:
-        """Draws of a record that is not there and of the entities near it, by a table of these alone."""
-        rows = self._rows
-        homes = dict.fromkeys(rows.entities[str(rows.columns[self.id_column][row])] for row in near.tolist())
-        ids = [record for home in homes for record in rows.members[home]]
-        place = np.array([rows.row_of[record] for record in ids], dtype=np.int64)
-        few = {name: np.concatenate([rows.columns[name][place], one[name]]) for name in rows.columns}
-        named = [*(rows.entities[record] for record in ids), QUERY]
-        table = StoredRows(Records(few, rows.source), self.id_column, named)
-        at = {int(row): number for number, row in enumerate(place.tolist())}
-        left = np.array(sorted(at[row] for row in near.tolist()), dtype=np.int64)
-        query = len(ids)
-        said = [line for line in self.decisions() if not table.row_of.keys().isdisjoint(line.ids)]
-        assert self._setting is not None
-        pairs = left, np.full(len(left), query, dtype=np.int64)
-        return draw_few(self.model, self._setting, table, pairs, np.array([query]), set(), said)
-
-    def _weigh(self, ids: list[str], posterior: Posterior) -> list[Match]:
-        query = ids.index(QUERY)
-        members: dict[str, list[str]] = {}
-        first: dict[str, int] = {}
-        for row, record in enumerate(ids):
-            if record != QUERY:
-                members.setdefault(self.entities[record], []).append(record)
-                first.setdefault(self.entities[record], row)
-        names, rows = list(first), np.array(list(first.values()), dtype=np.int64)
-        together, alone, n_draws = np.zeros(len(rows)), 0.0, 0
-        for _, labels in posterior.stored.label_chunks():
-            same = labels[:, rows] == labels[:, [query]]
-            # A record that brings two entities together belongs to each of them.
-            together += same.sum(axis=0)
-            alone += float((~same.any(axis=1)).sum())
-            n_draws += len(labels)
+        ids = rows.columns[self.id_column]
+        homes = list(dict.fromkeys(rows.entities[str(ids[row])] for row in near.tolist()))
+        there = np.array(
+            [rows.row_of[record] for home in homes for record in rows.members[home]], dtype=np.int64
+        )
+        given = np.repeat(np.arange(len(homes)), [len(rows.members[home]) for home in homes])
+        table = {name: np.concatenate([cells[there], one[name]]) for name, cells in rows.columns.items()}
+        drawn = draw_home(self.model, self._setting, Records(table, rows.source), given)
+        share = np.bincount(np.minimum(drawn, len(homes)), minlength=len(homes) + 1) / len(drawn)
         found = [
-            Match(names[k], float(together[k]) / n_draws, tuple(members[names[k]]))
-            for k in np.flatnonzero(together).tolist()
+            Match(home, float(part), tuple(rows.members[home]))
+            for home, part in zip(homes, share.tolist(), strict=False)
+            if part > 0.0
         ]
-        found.append(Match(None, alone / n_draws, ()))
+        found.append(Match(None, float(share[-1]), ()))
         return sorted(found, key=lambda match: (-match.probability, match.entity or ""))
 
     def resolve(self, name: str) -> dict[str, Any]:
