@@ -1,28 +1,35 @@
-"""Stores of entities: speed, ten weekly batches, decisions that are honoured for ever, and kills.
+"""Stores of entities: speed, weekly batches, decisions that are honoured for ever, and kills.
 
 python -m benchmarks.known_store speed [--records 100000] [--new 1000]
-python -m benchmarks.known_store batches
-python -m benchmarks.known_store decisions [--decisions 200]
+python -m benchmarks.known_store batches [--batches 10]
+python -m benchmarks.known_store decisions [--decisions 200] [--batches 10]
 python -m benchmarks.known_store kills [--kills 100]
 
-`speed` makes a store of made-up people whose entities are the true ones, opens it, and puts in new records.
-`batches` puts historical people into a store in ten parts and compares F with one run over all; after each part the log
-is replayed and compared with the clusters. `decisions` does the same with true decisions about random pairs given
-before the last batches: none may be violated. `kills` ends `scdp update` by SIGKILL after times drawn at random, and
-looks at the store each time.
+`speed` makes a store of made-up people whose entities are the true ones, opens it, looks records up and puts in new
+ones; all seconds are processor time. `batches` puts historical people into a store in parts and compares F with one run
+over all; after each part the log is replayed and compared with the clusters. `decisions` begins with a store of half of
+them: a simulated person who knows the truth decides about pairs that are there, half of the pairs drawn at random and
+half, as far as there are any, such as the store has wrong; the other half comes in parts, into this store and into one
+without decisions. `kills` ends `scdp update` by SIGKILL at a random time after it holds the store, and looks at the
+store each time.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +47,6 @@ from scdp.table.readers import read_records
 from scdp.table.records import Records
 
 DATA = Path(os.environ.get("SCDP_DATA", "data"))
-N_BATCHES = 10
 
 
 def fit(records: Records, clusters: Any, id_column: str) -> EntityResolver:
@@ -53,11 +59,11 @@ def fit(records: Records, clusters: Any, id_column: str) -> EntityResolver:
 
 
 def measure_speed(n: int, n_new: int) -> None:
-    """Seconds to open a store of n records, to put in new ones, and to look one up."""
-    begin = time.perf_counter()
+    """Processor seconds to open a store of n records, to put in new ones, and to look one up."""
+    begin = time.process_time()
     made = make_records(n + n_new + 1500, kind="people", seed=0)
     records = Records({"id": made.ids.astype(str).astype(object), **made.data.columns})
-    taught = np.flatnonzero(np.isin(made.clusters, np.unique(made.clusters)[:300]))
+    taught = np.flatnonzero(np.isin(made.clusters, np.unique(made.clusters)[:1000]))
     model = fit(records.take(taught), made.clusters[taught], "id")
     rest = np.setdiff1d(np.arange(len(records)), taught)
     rest = np.random.default_rng(0).permutation(rest)
@@ -70,25 +76,25 @@ def measure_speed(n: int, n_new: int) -> None:
         rows[DELETED] = np.full(len(old), "no", dtype=object)
         write_generation(store.folder, Manifest(), rows, [], [], int(truth.max()) + 2)
         told(f"{n:,} records made and written", begin)
-        begin = time.perf_counter()
+        begin = time.process_time()
         store = Store(store.folder)
         told("opened", begin)
-        begin = time.perf_counter()
+        begin = time.process_time()
         store.load()
         told("loaded", begin)
         store.lookup(cells_of(records, int(old[0])))
         seconds, right = [], 0
         for row in old[1:101].tolist():
-            begin = time.perf_counter()
+            begin = time.process_time()
             found = store.lookup(cells_of(records, row))
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.process_time() - begin)
             right += found[0].entity == store.entities[str(records["id"][row])]
         print(
             f"lookup of 100 records that are there: median {1000 * np.median(seconds):.0f} ms, longest "
             f"{1000 * max(seconds):.0f} ms, {right} with their entity first",
             flush=True,
         )
-        begin = time.perf_counter()
+        begin = time.process_time()
         store.update(records.take(new))
         told(f"{n_new:,} new records", begin)
         named = dict(zip(records["id"][rest].tolist(), truth.tolist(), strict=True))
@@ -109,8 +115,8 @@ def cells_of(records: Records, row: int) -> dict[str, Any]:
 
 
 def told(what: str, begin: float) -> None:
-    """Print how long something took."""
-    print(f"{what}: {time.perf_counter() - begin:.1f} s", flush=True)
+    """Print how much processor time something took."""
+    print(f"{what}: {time.process_time() - begin:.1f} s", flush=True)
 
 
 def historical() -> tuple[Records, Any, EntityResolver]:
@@ -125,46 +131,78 @@ def historical() -> tuple[Records, Any, EntityResolver]:
     return kept.take(rest), truth[rest], model
 
 
-def run_batches(n_decisions: int) -> None:
-    """Ten batches, with decisions after the first half of them and without, beside one run over all."""
+def run_batches(n_batches: int) -> None:
+    """Batches beside one run over all."""
     records, truth, model = historical()
-    ids = records["unique_id"].tolist()
-    true = dict(zip(ids, truth.tolist(), strict=True))
-    parts = np.array_split(np.arange(len(records)), N_BATCHES)
-    if not n_decisions:
-        print(f"one run: F {f_score(truth, model.predict(records)):.4f} ({len(records)} records)", flush=True)
-    said = draw_decisions(ids, truth, n_decisions)
+    true = dict(zip(records["unique_id"].tolist(), truth.tolist(), strict=True))
+    print(f"one run: F {f_score(truth, model.predict(records)):.4f} ({len(records)} records)", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store.create(Path(folder) / "store", model)
+        for number, part in enumerate(np.array_split(np.arange(len(records)), n_batches), start=1):
+            print(f"batch {number}: {put_in(store, records.take(part), true)[1]}", flush=True)
+
+
+def put_in(
+    store: Store, records: Records | None, true: dict[str, int], said: Sequence[Decision] = ()
+) -> tuple[float, str]:
+    """Update a store; F of all that is in it, and a line about it."""
+    before = dict(store.entities)
+    begin = time.process_time()
+    events = store.update(records, decisions=said)
+    seconds = time.process_time() - begin
+    unexplained = check_log(store, before, events)
+    ids = list(store.entities)
+    f = f_score(np.array([true[one] for one in ids]), np.array([store.entities[one] for one in ids]))
+    kinds = Counter(event["event"] for event in events)
+    told_of = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return f, f"F {f:.4f}, {unexplained} changes unexplained, {told_of or 'no event'}, {seconds:.1f} s"
+
+
+def run_decisions(n_decisions: int, n_batches: int) -> None:
+    """Decisions about half of the records, then the other half in batches; and the same without decisions."""
+    records, truth, model = historical()
+    true = dict(zip(records["unique_id"].tolist(), truth.tolist(), strict=True))
+    half = len(records) // 2
     with tempfile.TemporaryDirectory() as folder:
         plain = Store.create(Path(folder) / "plain", model)
-        decided = Store.create(Path(folder) / "decided", model) if said else None
-        for number, part in enumerate(parts, start=1):
-            line = f"batch {number}: "
-            for store in (plain, *((decided,) if decided is not None else ())):
-                before = dict(store.entities)
-                begin = time.perf_counter()
-                more = said if store is decided and number == 1 else []
-                events = store.update(records.take(part), decisions=more)
-                seconds = time.perf_counter() - begin
-                unexplained = check_log(store, before, events)
-                found = [store.entities[one] for one in store.entities]
-                f = f_score(np.array([true[one] for one in store.entities]), np.array(found))
-                line += f"F {f:.4f}, {unexplained} unexplained, {seconds:.1f} s; "
-                if store is decided:
-                    line += f"{count_violated(store, said)} of {len(said)} decisions violated"
-            print(line, flush=True)
+        print(f"half: {put_in(plain, records.take(np.arange(half)), true)[1]}", flush=True)
+        shutil.copytree(plain.folder, Path(folder) / "decided")
+        decided = Store(Path(folder) / "decided")
+        said, n_wrong = draw_decisions(decided, true, n_decisions)
+        line = put_in(decided, None, true, said)[1]
+        print(f"{len(said)} decisions, {n_wrong} against the store: {line}, {tell_violated(decided, said)}")
+        for number, part in enumerate(np.array_split(np.arange(half, len(records)), n_batches), start=1):
+            f, _ = put_in(plain, records.take(part), true)
+            better, line = put_in(decided, records.take(part), true)
+            fell = "" if better >= f else ", FELL"
+            told_of = f"{line}, {tell_violated(decided, said)}; without decisions F {f:.4f}{fell}"
+            print(f"update {number}: {told_of}", flush=True)
 
 
-def draw_decisions(ids: list[str], truth: Any, n: int) -> list[Decision]:
-    """True decisions about random pairs: half of them within a cluster."""
-    rng, found = np.random.default_rng(1), []
-    while len(found) < n:
-        one = int(rng.integers(len(ids)))
-        mates = np.flatnonzero(truth == truth[one]) if len(found) % 2 else np.arange(len(ids))
-        other = int(rng.choice(mates))
-        if one != other:
-            kind = "same" if truth[one] == truth[other] else "different"
-            found.append(Decision((ids[one], ids[other]), kind, who="simulated"))
-    return found
+def draw_decisions(store: Store, true: dict[str, int], n: int) -> tuple[list[Decision], int]:
+    """True decisions about records of a store: half of them about pairs that it has wrong, as far as there are any.
+
+    The others are about random pairs, every second one of a true cluster.
+    """
+    rng = np.random.default_rng(1)
+    ids = list(store.entities)
+    wrong = [
+        (one, other)
+        for one, other in combinations(ids, 2)
+        if (true[one] == true[other]) != (store.entities[one] == store.entities[other])
+    ]
+    chosen = dict.fromkeys(wrong[k] for k in rng.permutation(len(wrong))[: n // 2])
+    n_wrong = len(chosen)
+    while len(chosen) < n:
+        one = ids[int(rng.integers(len(ids)))]
+        mates = [other for other in ids if true[other] == true[one]] if len(chosen) % 2 else ids
+        other = mates[int(rng.integers(len(mates)))]
+        if one != other and (other, one) not in chosen:
+            chosen[one, other] = None
+    return [
+        Decision(pair, "same" if true[pair[0]] == true[pair[1]] else "different", who="simulated")
+        for pair in chosen
+    ], n_wrong
 
 
 def check_log(store: Store, before: dict[str, str], events: list[dict[str, Any]]) -> int:
@@ -176,56 +214,71 @@ def check_log(store: Store, before: dict[str, str], events: list[dict[str, Any]]
     return len(changed - named)
 
 
-def count_violated(store: Store, said: list[Decision]) -> int:
-    """Decisions about records that are there which the entities break."""
-    violated = 0
-    for one in said:
-        homes = [store.entities[record] for record in one.ids if record in store.entities]
-        if len(homes) == 2:
-            violated += (homes[0] == homes[1]) != (one.decision == "same")
-    return violated
+def tell_violated(store: Store, said: list[Decision]) -> str:
+    """How many decisions the entities break."""
+    violated = sum(
+        (len({store.entities[record] for record in one.ids}) == 1) != (one.decision == "same") for one in said
+    )
+    return f"{violated} of {len(said)} decisions violated"
 
 
 def run_kills(n_kills: int) -> None:
     """SIGKILL during `scdp update`, again and again; the store is as before or as after each time."""
-    made = make_records(1000, kind="people", seed=0)
-    records = Records({"id": made.ids.astype(str).astype(object), **made.data.columns})
-    model = fit(records.take(np.arange(300)), made.clusters[:300], "id")
+    records, _, model = historical()
     rng = random.Random(0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store = Store.create(folder / "store", model)
-        store.update(records.take(np.arange(300, 600)))
-        longest, done, whole = 3.0, 0, 0
+        there = len(records) - 4 * n_kills
+        store.update(records.take(np.arange(there)))
+        command = [sys.executable, "-m", "scdp.cli", "update", str(folder / "store"), str(folder / "new.csv")]
+        # The longest time that an update has held the store so far; a little more, so that some come to their end.
+        longest, n_killed, n_before, n_after, n_left = 1.0, 0, 0, 0, 0
         for number in range(n_kills):
-            rows = list(records.take(np.arange(600 + 4 * number % 400, 604 + 4 * number % 400)).rows())
+            rows = list(records.take(np.arange(there + 4 * number, there + 4 * number + 4)).rows())
             text = "\n".join(",".join(map(str, cells)) for cells in as_csv(rows))
             (folder / "new.csv").write_text(text + "\n", encoding="utf-8")
-            before = Store(folder / "store").entities
-            command = [
-                sys.executable,
-                "-m",
-                "scdp.cli",
-                "update",
-                str(folder / "store"),
-                str(folder / "new.csv"),
-                "--quiet",
-            ]
+            before = Store(folder / "store")
+            process = subprocess.Popen(
+                [*command, "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            while process.poll() is None and not holds(process.pid, store.folder):
+                time.sleep(0.001)
             begin = time.perf_counter()
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
-                process.wait(timeout=rng.uniform(0.3, longest))
-                longest, done = max(longest, 1.1 * (time.perf_counter() - begin)), done + 1
+                process.wait(timeout=rng.uniform(0.0, longest))
+                longest = max(longest, 1.2 * (time.perf_counter() - begin))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
+                n_killed += 1
                 longest *= 1.02
             after = Store(folder / "store")
-            fresh = {str(row["id"]) for row in rows}
-            as_before = after.entities == before
-            as_after = fresh <= after.entities.keys() and replay(after.events()) == after.entities
-            whole += as_before or as_after
-        print(f"{n_kills} updates, {n_kills - done} killed: the store was whole {whole} times", flush=True)
+            counted = {*after.manifest.files, "store.json", "model"}
+            n_left += any(path.name not in counted for path in after.folder.iterdir())
+            if replay(after.events()) != after.entities:
+                raise SystemExit(f"kill {number}: the log and the entities differ")
+            fresh = {str(row["unique_id"]) for row in rows}
+            is_before = after.entities == before.entities and after.manifest == before.manifest
+            is_after = after.entities.keys() == before.entities.keys() | fresh
+            if not is_before and not is_after:
+                raise SystemExit(f"kill {number}: the store is neither as before nor as after")
+            n_before, n_after = n_before + is_before, n_after + (is_after and not is_before)
+        store = Store(folder / "store")
+        store.update(records.take(np.arange(there, len(records))))
+        whole = store.entities.keys() == set(map(str, records["unique_id"].tolist()))
+        print(
+            f"{n_kills} updates, {n_killed} killed while they held the store ({n_left} left files that do not count): "
+            f"{n_before} times it is as before, {n_after} times as after; then all records "
+            f"{'are' if whole else 'are NOT'} put in"
+        )
+
+
+def holds(process: int, store: Path) -> bool:
+    """Whether a process holds a store."""
+    with contextlib.suppress(OSError):
+        return (store / "lock").read_text() == f"{process}\n"
+    return False
 
 
 def as_csv(rows: list[dict[str, Any]]) -> list[list[str]]:
@@ -246,6 +299,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--new", type=int, default=1_000)
     parser.add_argument("--decisions", type=int, default=200)
+    parser.add_argument("--batches", type=int, default=10)
     parser.add_argument("--kills", type=int, default=100)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -253,8 +307,10 @@ def main() -> None:
         measure_speed(given.records, given.new)
     elif given.study == "kills":
         run_kills(given.kills)
+    elif given.study == "decisions":
+        run_decisions(given.decisions, given.batches)
     else:
-        run_batches(given.decisions if given.study == "decisions" else 0)
+        run_batches(given.batches)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ All is one test: a session takes long to start, and every process of a test run 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from scdp.linkage.features import Comparer
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
+from scdp.table.decisions import Decision
 from scdp.table.records import Records, records_from
 from scdp.table.spec import Spec
 
@@ -257,7 +259,7 @@ def check_draws(spark: Any, blocked: Blocked) -> None:
 
 
 def check_clusters_of_20_000_records(spark: Any) -> None:
-    """One worker, two workers and Spark: the same clusters, probabilities and uncertain pairs."""
+    """One worker, two workers and Spark: the same clusters, probabilities and uncertain pairs, decisions kept."""
     with pytest.MonkeyPatch.context() as patch:
         # So that these records are too many for all their pairs, as millions would be.
         patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 10_000)
@@ -265,8 +267,9 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
         # A sample settles the match rate, as of millions.
         patch.setattr("scdp.linkage.candidates.SETTLED_BY", 5_000)
         model, new = people_model(make_records(600, kind="people", seed=1)), people_table(20_000)
+        said = people_decisions(20_000)
         one, two, on_spark = (
-            cluster_records(model.set_params(engine=engine), new)
+            cluster_records(model.set_params(engine=engine), new, decisions=said)
             for engine in (LocalEngine(1, fewest=0), LocalEngine(2, fewest=0), SparkEngine(spark))
         )
     assert 15_000 < one.n_clusters < 18_000
@@ -274,6 +277,10 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
         np.testing.assert_array_equal(one.labels, other.labels)
         np.testing.assert_array_equal(one.probabilities, other.probabilities)
         assert one.uncertain == other.uncertain
+    home = dict(zip(one.ids.tolist(), one.labels.tolist(), strict=True))
+    for line in said:
+        n_homes = len({home[record] for record in line.ids})
+        assert n_homes == (1 if line.decision == "same" else len(line.ids))
 
 
 def check_digest(spark: Any) -> None:
@@ -290,6 +297,20 @@ def people_model(made: Labelled) -> EntityResolver:
 def people_table(n: int) -> dict[str, Any]:
     made = make_records(n, kind="people")
     return {"id": made.ids.astype(str), **made.data.columns}
+
+
+def people_decisions(n: int) -> list[Decision]:
+    """What somebody knows of the people of the table: some true, and some that no evidence would say."""
+    made = make_records(n, kind="people")
+    ids = made.ids.astype(str).tolist()
+    codes = np.unique(made.clusters, return_inverse=True)[1]
+    order = np.argsort(codes, kind="stable")
+    clusters = [rows.tolist() for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)]
+    several = [rows for rows in clusters if len(rows) > 1]
+    found = [Decision(tuple(ids[row] for row in rows), "same") for rows in several[:200]]
+    found += [Decision(tuple(ids[row] for row in rows), "different") for rows in several[200:400]]
+    found += [Decision((ids[one[0]], ids[other[0]]), "same") for one, other in pairwise(several[400:440])]
+    return found
 
 
 def sorted_columns(frame: Any, *columns: str) -> list[np.ndarray]:
