@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
 import shutil
 import stat
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
+import duckdb
 import pytest
 
 from product_cases import QUICK, done, fitted_folder, run
@@ -22,7 +27,22 @@ def folder(tmp_path):
     (tmp_path / "f" / "sub").mkdir()
     (tmp_path / "f" / "linked").symlink_to(tmp_path / "f")
     (tmp_path / "f" / "known.csv").write_text("id,cluster\n", encoding="utf-8")
+    shutil.copytree(kept_result(), tmp_path / "f" / "res")
+    (tmp_path / "f" / "picture.svg").symlink_to(tmp_path / "f" / "test.csv")
+    (tmp_path / "f" / "log.jsonl").write_text('{"id": "1", "title": "a"}\n{"id": "2", "title": "b"}\n')
+    with duckdb.connect(str(tmp_path / "f" / "data.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT * FROM read_csv('{tmp_path / 'f' / 'test.csv'}')")
     return tmp_path / "f"
+
+
+@cache
+def kept_result() -> Path:
+    """A result, made once, only to be read."""
+    place = Path(mkdtemp(prefix="scdp-result-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    model, records = fitted_folder() / "model", fitted_folder() / "test.csv"
+    done("cluster", model, records, "--out", place / "c.csv", "--draws", place / "res", "--quiet")
+    return place / "res"
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -30,6 +50,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 CLUSTER = ("cluster", "model", "test.csv")
+QUERY = ("query", "res", "SELECT count(*) AS n FROM records")
 OVERWRITING = [
     (*CLUSTER, "--out", "sub/../test.csv"),
     (*CLUSTER, "--out", "linked/test.csv"),
@@ -48,6 +69,17 @@ OVERWRITING = [
     ("fit", "train.csv", "--spec", "spec.toml", "--write-spec", "linked/spec.toml"),
     ("fit", "train.csv", "--spec", "model/spec.toml", "--out", "model", *QUICK),
     ("fit", "model/records.jsonl", "--entity", "title", "--out", "sub/../model", *QUICK),
+    (*CLUSTER, "--out", "new.csv", "--draws", "."),
+    ("cluster", "res/model", "test.csv", "--out", "new.csv", "--draws", "res"),
+    ("cluster", "model", "duckdb:data.duckdb?SELECT * FROM t", "--out", "new.csv", "--summary", "data.duckdb"),
+    ("fit", "duckdb:data.duckdb?SELECT * FROM t", "--write-spec", "sub/../data.duckdb"),
+    ("link", "model", "train.csv", "test.csv", "--out", "linked/test.csv"),
+    (*QUERY, "--out", "res/clusters.parquet"),
+    (*QUERY, "--out", "linked/res/model/records.jsonl"),
+    ("estimate", "res", "--draw", "5", "--out", "res/new.csv"),
+    ("explain", "model", "test.csv", "r1", "r2", "--picture", "picture.svg"),
+    ("label", "log.jsonl", "--out", "log.jsonl", "--terminal"),
+    ("label", "test.csv", "--out", "new.jsonl", "--clusters", "linked/test.csv", "--terminal"),
 ]  # fmt: skip
 
 
@@ -58,7 +90,26 @@ def test_no_input_is_overwritten(folder, monkeypatch, arguments, force):
     before = everything(folder)
     result = run(*arguments, *force)
     assert result.exit_code == 2, result.output
-    assert "is named twice" in result.stderr
+    assert re.search("is named twice|lies in the folder", result.stderr)
+    assert everything(folder) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("review", "res", "--decisions", "res/model/records.jsonl", "--terminal"),
+        ("update", "res", "test.csv", "--model", "model"),
+        ("update", "res", "res/records.parquet", "--model", "model"),
+        ("update", "test.csv", "test.csv", "--model", "model"),
+    ],
+    ids=" ".join,
+)
+def test_what_has_no_force_overwrites_nothing_either(folder, monkeypatch, arguments):
+    monkeypatch.chdir(folder)
+    before = everything(folder)
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert re.search("lies in|is there and is no store|needs a resolver", result.stderr)
     assert everything(folder) == before
 
 

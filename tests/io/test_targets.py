@@ -40,6 +40,28 @@ def test_outputs_that_are_not_there_yet_are_told_apart_by_their_folder(records, 
         check_files([], outputs, force=False)
 
 
+@pytest.mark.parametrize(
+    "spelled", ["model/new.csv", "model/deep/er/new.csv", "linked/model/new.csv", "model/x/../new.csv"]
+)
+def test_nothing_is_written_into_a_folder_that_is_read(records, spelled):
+    (records.parent / "model" / "deep").mkdir(parents=True)
+    given = [Given("MODEL", records.parent / "model")], [Given("--out", records.parent / spelled)]
+    for force in (False, True):
+        with pytest.raises(InputError, match=r"lies in the folder .*model, which MODEL reads; give --out"):
+            check_files(*given, force)
+    check_files(given[0], [Given("--out", records.parent / "models.csv")], force=False)
+
+
+def test_what_is_only_added_to_may_be_there_and_is_still_a_file_of_its_own(records):
+    log = records.with_name("log.jsonl")
+    log.write_text("")
+    check_files([Given("RECORDS", records)], [], force=False, added=[Given("--out", log)])
+    with pytest.raises(InputError, match="is named twice, by RECORDS and by --out"):
+        check_files([Given("RECORDS", log)], [], force=False, added=[Given("--out", log)])
+    with pytest.raises(InputError, match="is named twice, by --out and by --clusters"):
+        check_files([], [Given("--clusters", log)], force=True, added=[Given("--out", log)])
+
+
 def test_two_files_are_two(records):
     folder = records.parent
     assert not is_same_file(records, folder / "sub" / "in.csv")

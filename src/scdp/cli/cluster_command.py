@@ -148,10 +148,9 @@ def cluster(
     --spreadsheet (CSV or TSV) do cells that a spreadsheet would run as a formula get a ' in front.
     """
     from scdp.estimators.decided import list_decisions
-    from scdp.estimators.model_folder import FILES
-    from scdp.io.targets import Given, check_files, check_table_target, list_given
+    from scdp.io.targets import check_files, check_table_target, list_given
     from scdp.report.outputs import Outputs, write_outputs
-    from scdp.table.readers import read_records
+    from scdp.table.readers import file_of, read_records
 
     if len(paths) > 2:
         raise InputError(f"{paths[2]}: give a model and one table, or one table alone")
@@ -164,16 +163,14 @@ def cluster(
     outputs.check()
     inputs = list_given(
         {
-            "RECORDS": records,
+            "RECORDS": file_of(records),
             "--known": known,
             "--known-records": known_records,
             "--spec": spec_file,
+            "--decisions": decisions,
             "MODEL": model,
         }
     )
-    inputs += list_given({"--decisions": decisions})
-    if model is not None:
-        inputs += [Given("MODEL", model / name) for name in FILES]
     written = [*outputs.given(), *list_given({"--checkpoint": checkpoint})]
     # What is known is carried over into the clusters, so that one file can be kept up to date.
     check_files(inputs, written, force, updated=("--known", "--out"))

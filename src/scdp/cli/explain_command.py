@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,8 @@ def explain(
     if len(asked) > 1 or len(ids) != (0 if asked else 2):
         raise InputError("give two ids, or one of --cluster, --merge and --split")
     if picture is not None:
-        _check_picture(picture, bool(asked), force)
+        read = dict(zip(("RESULT",) if kept else ("MODEL", "RECORDS"), map(Path, paths), strict=True))
+        _check_picture(picture, bool(asked), read | {"--draws": draws}, force)
     if not asked:
         found = _explain_pair(paths, ids, draws, reading, quiet)
         if picture is not None:
@@ -107,15 +109,15 @@ def is_result(folder: Path) -> bool:
     return (folder / ABOUT).is_file()
 
 
-def _check_picture(picture: Path, of_cluster: bool, force: bool) -> None:
-    from scdp.io.targets import Given, check_files, check_target
+def _check_picture(picture: Path, of_cluster: bool, read: Mapping[str, Path | None], force: bool) -> None:
+    from scdp.io.targets import Given, check_files, check_target, list_given
 
     if of_cluster:
         raise InputError("--picture is a waterfall of two records; give two ids")
     if picture.suffix.lower() != ".svg":
         raise InputError(f"{picture}: the picture is an SVG; name it .svg")
     check_target(picture)
-    check_files([], [Given("--picture", picture)], force)
+    check_files(list_given(read), [Given("--picture", picture)], force)
 
 
 def _write_picture(picture: Path, found: Explanation, force: bool) -> None:

@@ -163,6 +163,7 @@ def _check_files(
     """All that is read and written, looked at before anything is."""
     from scdp.estimators.model_folder import FILES, check_model_target
     from scdp.io.targets import Given, check_files, check_folder_target, check_target, list_given
+    from scdp.table.readers import file_of
 
     outputs = list_given({"--write-spec": proposal, "--checkpoint": checkpoint})
     if proposal is not None:
@@ -171,7 +172,7 @@ def _check_files(
         check_folder_target(folder)
         check_model_target(folder, force)
         outputs += [Given("--out", folder / name) for name in FILES]
-    inputs = {"RECORDS": records, "--spec": spec_file, "--decisions": decisions}
+    inputs = {"RECORDS": file_of(records), "--spec": spec_file, "--decisions": decisions}
     check_files(list_given(inputs), outputs, force)
     if proposal is not None:
         _refuse_edited(proposal)

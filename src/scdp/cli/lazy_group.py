@@ -59,23 +59,23 @@ class LazyGroup(click.Group):
             _leave(ctx, "scdp: interrupted", INTERRUPTED)
         except ScdpError as error:
             _leave(ctx, f"scdp: error: {error}", error.exit_code)
-        except MemoryError:
-            if os.environ.get("SCDP_DEBUG") == "1":
-                raise
-            what = "the memory is used up; free some, give fewer records, or allow the process more"
-            _leave(ctx, f"scdp: error: {what}", InputError.exit_code)
-        except OSError as error:
-            if os.environ.get("SCDP_DEBUG") == "1":
-                raise
-            where = "" if error.filename is None else f"{error.filename}: "
-            _leave(
-                ctx, f"scdp: error: {where}{error.strerror or error}; nothing was done", InputError.exit_code
-            )
         except Exception as error:
             if os.environ.get("SCDP_DEBUG") == "1":
                 raise
-            what = f"unexpected {type(error).__name__}: {error}"
-            _leave(ctx, f"scdp: error: {what} (set SCDP_DEBUG=1 to see where)", UNEXPECTED)
+            _leave(ctx, *_describe(error))
+
+
+def _describe(error: Exception) -> tuple[str, int]:
+    """The sentence for an error that was not made on purpose, and its exit code."""
+    # A thread that cannot be started lacks memory for its stack.
+    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+        what = "the memory is used up; free some, give fewer records, or allow the process more"
+        return f"scdp: error: {what}", InputError.exit_code
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"scdp: error: {where}{error.strerror or error}; nothing was done", InputError.exit_code
+    what = f"unexpected {type(error).__name__}: {error}"
+    return f"scdp: error: {what} (set SCDP_DEBUG=1 to see where)", UNEXPECTED
 
 
 @contextmanager

@@ -62,16 +62,14 @@ def link(
     most one other.
     """
     from scdp.estimators.linking import link_tables
-    from scdp.estimators.model_folder import FILES
     from scdp.io.atomic import Staged
     from scdp.io.tables import stage_table
     from scdp.io.targets import Given, check_files, check_table_target, list_given
-    from scdp.table.readers import read_records
+    from scdp.table.readers import file_of, read_records
 
     check_table_target(out)
-    inputs = list_given({"A": first, "B": second, "--decisions": decisions, "MODEL": model})
-    inputs += [Given("MODEL", model / name) for name in FILES]
-    check_files(inputs, [Given("--out", out)], force)
+    inputs = {"A": file_of(first), "B": file_of(second), "--decisions": decisions, "MODEL": model}
+    check_files(list_given(inputs), [Given("--out", out)], force)
     fitted = open_model(model, quiet)
     tables = read_records(first, reading), read_records(second, reading)
     say(f"linking {len(tables[0])} records with {len(tables[1])}", quiet)

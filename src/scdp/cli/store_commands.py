@@ -54,12 +54,17 @@ def update(
     Records join entities, open new ones, or bring two together. Ids of entities never change their meaning: every
     merge and split is kept as an event, and  scdp resolve  follows old ids.
     """
+    from scdp.io.targets import lies_in, list_given
     from scdp.io.untrusted import read_bytes
     from scdp.store.files import MANIFEST
     from scdp.store.store import Store
     from scdp.table.decisions import read_decisions
-    from scdp.table.readers import read_records
+    from scdp.table.readers import file_of, read_records
 
+    read = {"NEW": new and file_of(new), "--model": model, "--decisions": decisions, "--delete": delete}
+    for option, path in list_given(read):
+        if lies_in(path, store):
+            raise InputError(f"{path}: lies in the store itself; give {option} a place outside it")
     table = None if new is None else read_records(new, reading)
     said = [] if decisions is None else read_decisions(decisions)
     gone = [] if delete is None else read_bytes(delete).decode().split()

@@ -31,7 +31,11 @@ def list_given(paths: Mapping[str, Path | None]) -> list[Given]:
 
 
 def check_files(
-    inputs: Sequence[Given], outputs: Sequence[Given], force: bool, updated: tuple[str, str] | None = None
+    inputs: Sequence[Given],
+    outputs: Sequence[Given],
+    force: bool,
+    updated: tuple[str, str] | None = None,
+    added: Sequence[Given] = (),
 ) -> None:
     """Refuse a command that would overwrite what it reads, name a file twice, or replace something without `force`.
 
@@ -40,15 +44,19 @@ def check_files(
     Parameters
     ----------
     inputs, outputs : sequences of Given
-        All files that the command reads and writes, and folders that it has to itself.
+        All files that the command reads and writes, and folders that it has to itself. Into a folder that is read, such
+        as a model or a result, nothing is written.
     force : bool
         Whether outputs that are there may be replaced. Inputs never are.
     updated : tuple of str, optional
         An input and an output that may be one file, with `force`: what is read is carried over into what is written.
+    added : sequence of Given
+        Outputs that are only added to, and so may be there.
     """
-    _recover({given.path.absolute().parent for given in (*inputs, *outputs)})
-    for number, output in enumerate(outputs):
-        for other in (*inputs, *outputs[:number]):
+    _recover({given.path.absolute().parent for given in (*inputs, *added, *outputs)})
+    written = (*added, *outputs)
+    for number, output in enumerate(written):
+        for other in (*inputs, *written[:number]):
             if is_same_file(output.path, other.path) and not (
                 force and (other.option, output.option) == updated
             ):
@@ -56,8 +64,21 @@ def check_files(
                     f"{output.path}: is named twice, by {other.option} and by {output.option}; "
                     f"give {output.option} a file of its own"
                 )
+        for option, path in inputs:
+            if lies_in(output.path, path):
+                raise InputError(
+                    f"{output.path}: lies in the folder {path}, which {option} reads; "
+                    f"give {output.option} a place outside it"
+                )
     if not force:
         check_absent(outputs)
+
+
+def lies_in(path: Path, folder: Path) -> bool:
+    """Whether a file is, or would be, somewhere in a folder."""
+    if not folder.is_dir():
+        return False
+    return any(is_same_file(parent, folder) for parent in Path(os.path.realpath(path)).parents)
 
 
 def check_absent(outputs: Iterable[Given]) -> None:

@@ -10,6 +10,7 @@ import os
 import stat
 import zipfile
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
@@ -70,6 +71,15 @@ def read_at_most(file: Readable, n_bytes: int) -> bytes:
         parts.append(part)
         n_bytes -= len(part)
     return b"".join(parts)
+
+
+def sum_file(path: Path) -> str:
+    """The SHA-256 of a file, as hexadecimal digits."""
+    total = sha256()
+    with open_ordinary(path) as file:
+        while some := file.read(AT_ONCE):
+            total.update(some)
+    return total.hexdigest()
 
 
 def parse_json(text: str) -> Any:
@@ -133,5 +143,7 @@ def _check_array_size(member: IO[bytes], size: int) -> None:
     length = 1
     for extent in shape:
         length *= int(extent)
+    if dtype.kind in "cmMV" and not dtype.hasobject:
+        raise ValueError(f"an array of {dtype}, which nothing here has")
     if not dtype.hasobject and (length < 0 or length * dtype.itemsize > size or length > 8 * size):
         raise ValueError(f"an array of shape {shape} in {size} bytes")

@@ -11,7 +11,7 @@ from scdp.errors import InputError
 from scdp.io.atomic import Staged
 from scdp.io.tables import DELIMITERS, stage_spreadsheet, stage_table
 from scdp.io.targets import Given, check_table_target, check_target, list_given
-from scdp.results.folder import FILES, FolderMaker, check_result_target, stage_result
+from scdp.results.folder import FolderMaker, check_result_target, list_files, stage_result
 
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
@@ -33,7 +33,7 @@ class Outputs(NamedTuple):
 
     def given(self) -> list[Given]:
         """The files by their options."""
-        inside = [] if self.draws is None else [Given("--draws", self.draws / name) for name in FILES]
+        inside = [] if self.draws is None else [Given("--draws", path) for path in list_files(self.draws)]
         paths = {f"--{name}": path for name, path in self._asdict().items() if name != "at_least"}
         return [*list_given(paths), *inside]
 

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +32,7 @@ from scdp import __version__
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.clustering import uncertain_pairs
+from scdp.estimators.model_folder import FILES as MODEL_FILES
 from scdp.estimators.model_folder import POSTERIOR, load_model
 from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import (
@@ -45,7 +45,7 @@ from scdp.estimators.result import (
 from scdp.io.atomic import Staged
 from scdp.io.memory import Need, require
 from scdp.io.targets import check_target
-from scdp.io.untrusted import open_ordinary, parse_json, read_bytes
+from scdp.io.untrusted import parse_json, read_bytes, sum_file
 from scdp.posterior import Posterior
 from scdp.posterior.query import DrawTable, free_names, query_draws
 from scdp.posterior.tables import (
@@ -75,6 +75,11 @@ BLOCK = 256
 LARGEST_WORDS = 64 << 20
 SHAPE = ("n_records", "n_chains", "n_draws")
 AGAIN = "make it again with  scdp cluster --draws"
+
+
+def list_files(folder: Path) -> list[Path]:
+    """All files that a result in this folder may have."""
+    return [folder / name for name in FILES] + [folder / MODEL / name for name in MODEL_FILES]
 
 
 def check_result_target(folder: Path) -> Path:
@@ -210,15 +215,6 @@ def _draw_columns(posterior: Posterior) -> list[dict[str, NDArray[Any]]]:
             block[f"draw_{k}"] = name_by_first(row)
         blocks.append(block)
     return blocks
-
-
-def sum_file(path: Path) -> str:
-    """The SHA-256 of a file, as hexadecimal digits."""
-    total = sha256()
-    with open_ordinary(path) as file:
-        while some := file.read(1 << 20):
-            total.update(some)
-    return total.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,15 @@ import numpy as np
 
 from scdp.errors import InputError
 from scdp.io.atomic import Staged, write_text
-from scdp.io.leftovers import remove
+from scdp.io.leftovers import OLD, PART, find_leftovers, remove
 from scdp.io.tables import stage_table
-from scdp.io.untrusted import parse_json, read_bytes
+from scdp.io.untrusted import parse_json, read_bytes, sum_file
 from scdp.table.decisions import Decision, read_decisions
 from scdp.table.parquet import read_parquet
 from scdp.table.records import Column, Records
 
-MANIFEST, MODEL, DECISIONS = "store.json", "model", "decisions.jsonl"
-FORMAT, VERSION = "scdp-store", 1
+MANIFEST, MODEL, DECISIONS, LOCK = "store.json", "model", "decisions.jsonl", "lock"
+FORMAT, VERSION = "scdp-store", 2
 ENTITY, DELETED = "(entity)", "(deleted)"
 _OURS = re.compile(r"(records|events|decisions)-(\d+)\.(parquet|jsonl)")
 LARGEST_MANIFEST = 64 << 20
@@ -46,7 +47,8 @@ class Manifest:
     generation: int = 0
     next_entity: int = 1
     files: tuple[str, ...] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)
+    # The digests of the files, in their order.
+    sums: tuple[str, ...] = ()
 
     def named(self, kind: str) -> list[str]:
         """The files of one kind."""
@@ -64,10 +66,14 @@ def read_manifest(folder: Path) -> Manifest:
         words = parse_json(read_bytes(place, LARGEST_MANIFEST).decode())
         if words["format"] != FORMAT or words["version"] != VERSION:
             raise ValueError("another format")
+        if words.pop("checksum") != _sum_words(words):
+            raise ValueError("its checksum is another")
         files = tuple(words["files"])
         if not all(_OURS.fullmatch(name) for name in files):
             raise ValueError("foreign files")
-        return Manifest(int(words["generation"]), int(words["next_entity"]), files)
+        return Manifest(
+            int(words["generation"]), int(words["next_entity"]), files, tuple(words["files"].values())
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{place}: is damaged or of another version ({error}); bring back a copy") from error
 
@@ -79,20 +85,52 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         "version": VERSION,
         "generation": manifest.generation,
         "next_entity": manifest.next_entity,
-        "files": list(manifest.files),
+        "files": dict(zip(manifest.files, manifest.sums, strict=True)),
     }
-    write_text(folder / MANIFEST, json.dumps(words, indent=1) + "\n")
+    write_text(folder / MANIFEST, json.dumps(words | {"checksum": _sum_words(words)}, indent=1) + "\n")
+
+
+def _sum_words(words: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+
+
+def check_whole(folder: Path, manifest: Manifest) -> None:
+    """Refuse files that are not as they were written."""
+    for name, digest in zip(manifest.files, manifest.sums, strict=True):
+        if sum_file(folder / name) != digest:
+            raise InputError(f"{folder / name}: is not as it was written; bring back a copy of the store")
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a store can be made here: nothing is there, or what a process left that was killed while it made one."""
+    if not folder.is_dir():
+        return not folder.exists()
+    names = {path.name for path in folder.iterdir()}
+    left = {path.name for path, _ in find_leftovers(folder, ".+", PART, OLD)} | (names & {LOCK})
+    return not names or (bool(left) and names <= left | {MODEL})
+
+
+def make_empty(folder: Path, save_model: Callable[[Path], object]) -> None:
+    """Make a store without records in a folder that is free; what cannot be finished goes again."""
+    try:
+        save_model(folder / MODEL)
+        write_manifest(folder, Manifest())
+    except BaseException:
+        remove(folder / MODEL)
+        raise
 
 
 def remove_uncounted(folder: Path, manifest: Manifest) -> None:
-    """Remove files that a killed process had not come to count."""
+    """Remove the files of the next generation, which a killed process had not come to count."""
     for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) and path.name not in manifest.files:
+        match = _OURS.fullmatch(path.name)
+        if match and int(match[2]) == manifest.generation + 1:
             remove(path)
 
 
 def read_stored(folder: Path, manifest: Manifest, id_column: str) -> Records:
     """The records as they are now: of each id the last row, unless that says deleted."""
+    check_whole(folder, manifest)
     parts = [read_parquet(folder / name) for name in manifest.named("records")]
     names = dict.fromkeys(name for part in parts for name in part.names)
     if not parts:
@@ -149,6 +187,7 @@ def write_generation(
         if decisions:
             names.append(f"decisions-{generation}.jsonl")
             staged.text(folder / names[-1], "".join(one.to_line() + "\n" for one in decisions))
-    after = Manifest(generation, next_entity, (*manifest.files, *names))
+    sums = (sum_file(folder / name) for name in names)
+    after = Manifest(generation, next_entity, (*manifest.files, *names), (*manifest.sums, *sums))
     write_manifest(folder, after)
     return after

@@ -26,7 +26,8 @@ from scdp.store.files import (
     ENTITY,
     MANIFEST,
     MODEL,
-    Manifest,
+    is_free,
+    make_empty,
     read_decisions_between,
     read_decisions_of_updates,
     read_events,
@@ -34,7 +35,6 @@ from scdp.store.files import (
     read_stored,
     remove_uncounted,
     write_generation,
-    write_manifest,
 )
 from scdp.store.index import WordIndex
 from scdp.store.placement import (
@@ -91,13 +91,12 @@ class Store:
         """An empty store with a fitted model of records that has a column of ids."""
         place = Path(folder)
         _id_column(model, place)
-        if place.is_dir() and any(path.name not in (MODEL, "lock") for path in place.iterdir()):
+        if not is_free(place):
             raise InputError(f"{place}: is there and is no store; give a new folder, or an empty one")
         place.mkdir(parents=True, exist_ok=True)
         with FolderLock(place, "store"):
             if not (place / MANIFEST).exists():
-                model.save(place / MODEL, force=True)
-                write_manifest(place, Manifest())
+                make_empty(place, lambda folder: model.save(folder, force=True))
         return cls(place)
 
     def _read(self) -> None:

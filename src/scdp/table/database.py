@@ -82,6 +82,12 @@ def is_address(text: str) -> bool:
     return text.startswith(tuple(DATABASES))
 
 
+def database_of(address: str) -> Path | None:
+    """The file that a query is asked of; None where a text is no such query, or the database is elsewhere."""
+    place = address.removeprefix("duckdb:").partition("?")[0]
+    return Path(place) if place and address.startswith("duckdb:") else None
+
+
 def read_query(address: str) -> Records:
     """The records that a query gives: `duckdb:FILE?SELECT ...`, or `postgresql:KEYWORDS?SELECT ...`.
 

@@ -16,13 +16,13 @@ from urllib.parse import unquote
 from scdp.errors import InputError
 from scdp.io.memory import Need, require
 from scdp.io.untrusted import largest_unpacked, open_ordinary, read_at_most, read_bytes
-from scdp.table.database import is_address, read_plain_text, read_query
+from scdp.table.database import database_of, is_address, read_plain_text, read_query
 from scdp.table.parquet import read_parquet
 from scdp.table.records import Records
 from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json
 from scdp.table.workbooks import read_workbook
 
-__all__ = ["Reading", "read_records"]
+__all__ = ["Reading", "file_of", "read_records"]
 
 DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 JSON = (".jsonl", ".ndjson", ".json")
@@ -57,8 +57,7 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Records:
     >>> read_records(path)["name"].tolist()
     ['Ann', None]
     """
-    # In a path, the slashes of a query are encoded.
-    address = unquote(str(path)) if isinstance(path, Path) else path
+    address = _address(path)
     if is_address(address):
         return read_query(address)
     place, reading = Path(path), reading or Reading()
@@ -79,6 +78,16 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Records:
     if not len(records):
         raise InputError(f"{place}: the file holds no records; give it at least one")
     return records
+
+
+def file_of(path: Path) -> Path:
+    """The file that records are read from: of a query, its database."""
+    return database_of(_address(path)) or path
+
+
+def _address(path: str | Path) -> str:
+    # In a path, the slashes of a query are encoded.
+    return unquote(str(path)) if isinstance(path, Path) else path
 
 
 def _check_file(place: Path) -> None:

@@ -86,9 +86,8 @@ def label(
 
     check_decisions(out)
     check_target(out)
-    inputs = [Given("RECORDS", records), *([Given("--spec", spec_file)] if spec_file else [])]
-    # Decisions are added to, never replaced.
-    check_files([*inputs, Given("--out", out)], list_given({"--clusters": clusters}), force)
+    inputs = list_given({"RECORDS": records, "--spec": spec_file})
+    check_files(inputs, list_given({"--clusters": clusters}), force, added=[Given("--out", out)])
     if clusters is not None:
         check_table_target(clusters)
     table = read_records(records)

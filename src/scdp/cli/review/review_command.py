@@ -48,7 +48,7 @@ def review(
     """
     import threading
 
-    from scdp.io.targets import check_target
+    from scdp.io.targets import Given, check_files, check_target, is_same_file
     from scdp.results import read_result
     from scdp.review.log import DecisionLog
     from scdp.review.result import ResultSource, StoreSource
@@ -58,6 +58,8 @@ def review(
 
     kept = decisions or result / DECISIONS
     check_decisions(kept)
+    if not is_same_file(kept, result / DECISIONS):
+        check_files([Given("RESULT", result)], [], False, added=[Given("--decisions", kept)])
     source: ResultSource | StoreSource
     if (result / MANIFEST).is_file():
         store = Store(result)
