@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from scdp.errors import InputError
 from scdp.posterior import Posterior, canonical_labels
 from scdp.posterior import search as search_module
 from scdp.posterior.exact import MOST_ITEMS, solve_components
@@ -171,6 +172,46 @@ def test_pairs_of_more_labels_than_fit_are_counted_in_some_of_the_draws(monkeypa
     assert find_pairs_between(stored, np.arange(10), 0.1, 1.0)[2].tolist() == [0.5] * 6
     monkeypatch.setattr("scdp.posterior.pairs.MOST_LABELS", 20)
     assert find_pairs_between(stored, np.arange(10), 0.1, 1.0)[2].tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.01, 1.0), (0.05, 0.95)])
+def test_items_that_no_draw_tells_apart_are_counted_as_one(monkeypatch, low, high):
+    rng = np.random.default_rng(9)
+    few = rng.integers(0, 4, (6, 30))
+    stored = Posterior(few[:, rng.integers(0, 30, 80)][None]).stored
+    expected = find_pairs_between(stored, np.arange(6), low, high)
+    monkeypatch.setattr("scdp.posterior.pairs.MOST_SINGLE", 0)
+    found = find_pairs_between(stored, np.arange(6), low, high)
+    assert sorted(zip(*found, strict=True)) == sorted(zip(*expected, strict=True))
+    assert len(found[0]) > 500
+
+
+def least_certain(pairs, n):
+    return sorted(zip(*pairs, strict=True), key=lambda pair: (round(abs(pair[2] - 0.5), 9), *pair[:2]))[:n]
+
+
+@pytest.mark.parametrize("at_most", [1, 20, 10_000])
+def test_the_least_certain_pairs_are_the_same_without_listing_all(monkeypatch, at_most):
+    rng = np.random.default_rng(10)
+    stored = Posterior(rng.integers(0, 4, (6, 30))[:, rng.integers(0, 30, 80)][None]).stored
+    expected = find_pairs_between(stored, np.arange(6), 0.05, 0.95)
+    monkeypatch.setattr("scdp.posterior.pairs.MOST_SINGLE", 0)
+    found = find_pairs_between(stored, np.arange(6), 0.05, 0.95, at_most)
+    assert least_certain(found, at_most) == least_certain(expected, at_most)
+
+
+def test_pairs_of_very_many_copies_are_not_listed_one_by_one():
+    """Of 60,000 items in two sets there are 1.8 billion pairs, half of them uncertain."""
+    draws = np.zeros((4, 60_000), np.int32)
+    draws[:2, 30_000:] = 1
+    stored = Posterior(draws[None]).stored
+    left, right, share = find_pairs_between(stored, np.arange(4), 0.05, 0.95, 100)
+    assert 100 <= len(left) < 1 << 22
+    assert len(np.unique(left * 60_000 + right)) == len(left)
+    assert (share == 0.5).all()
+    assert find_pairs_between(stored, np.arange(4), 0.9, 0.95)[0].size == 0
+    with pytest.raises(InputError, match=r"1,799,970,000 pairs of records .* leave copies out"):
+        find_pairs_between(stored, np.arange(4), 0.1, 1.0)
 
 
 def test_blocks_hold_whole_components_and_only_those_chosen(monkeypatch):

@@ -162,7 +162,7 @@ def uncertain_pairs(
 ) -> tuple[UncertainPair, ...]:
     """Pairs that are together with probability `low` to `high`, the least certain first."""
     find = _dense_pairs if posterior.n_items <= DENSE_ITEMS else _sparse_pairs
-    left, right, probability = find(posterior, low, high)
+    left, right, probability = find(posterior, low, high, at_most)
     order = np.lexsort((right, left, np.abs(probability - 0.5).round(9)))[:at_most]
     return tuple(
         UncertainPair(int(i), int(j), float(p), bool(labels[i] == labels[j]))
@@ -170,15 +170,17 @@ def uncertain_pairs(
     )
 
 
-def _dense_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integers, Integers, Floats]:
+def _dense_pairs(posterior: Posterior, low: float, high: float, _: int) -> tuple[Integers, Integers, Floats]:
     together = posterior.co_clustering_matrix()
     left, right = np.nonzero(np.triu((together >= low) & (together <= high), k=1))
     return left, right, together[left, right]
 
 
-def _sparse_pairs(posterior: Posterior, low: float, high: float) -> tuple[Integers, Integers, Floats]:
+def _sparse_pairs(
+    posterior: Posterior, low: float, high: float, at_most: int
+) -> tuple[Integers, Integers, Floats]:
     """As `_dense_pairs`, by counting over some draws only the pairs that are ever together."""
     from scdp.posterior.pairs import find_pairs_between
 
     stored = posterior.stored
-    return find_pairs_between(stored, stored.choose_draws(SPARSE_DRAWS), low, high)
+    return find_pairs_between(stored, stored.choose_draws(SPARSE_DRAWS), low, high, at_most)

@@ -37,8 +37,6 @@ from scdp.posterior.pairs import (
     count_pairs_by_component,
     find_dense,
     merge_by_average,
-    take_columns,
-    unite,
 )
 from scdp.posterior.partitions import (
     ComponentItems,
@@ -46,6 +44,8 @@ from scdp.posterior.partitions import (
     find_components,
     group_items,
     lead_to_roots,
+    take_columns,
+    unite,
 )
 from scdp.posterior.search import RandomState, check_starts, minimise_expected_loss, search_components
 from scdp.posterior.summaries import Partition

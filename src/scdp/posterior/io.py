@@ -85,14 +85,19 @@ def _collect_arrays(posterior: Posterior) -> dict[str, Any]:
 
 
 def _read_draws(arrays: dict[str, NDArray[Any]]) -> StoredDraws:
-    starts = arrays["starts"].astype(np.int64)
+    def whole(name: str, kind: Any) -> NDArray[Any]:
+        if arrays[name].dtype.kind not in "iu":
+            raise ValueError(f"{name} has no whole numbers")
+        return arrays[name].astype(kind)
+
+    starts = whole("starts", np.int64)
     stored = StoredDraws(
-        known=arrays["known"].astype(np.int32),
+        known=whole("known", np.int32),
         shared=bool(arrays["shared"]),
-        words=tuple(arrays[f"{WORDS}{chain}"].astype(np.uint64) for chain in range(len(starts))),
+        words=tuple(whole(f"{WORDS}{chain}", np.uint64) for chain in range(len(starts))),
         starts=starts,
-        n_codes=arrays["n_codes"].astype(np.int32),
-        n_hidden_clusters=arrays["n_hidden_clusters"].astype(np.int32),
+        n_codes=whole("n_codes", np.int32),
+        n_hidden_clusters=whole("n_hidden_clusters", np.int32),
     )
     stored.check()
     return stored

@@ -19,8 +19,19 @@ import numpy as np
 from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
+from scdp.errors import InputError
 from scdp.posterior.draws import StoredDraws
-from scdp.posterior.partitions import canonical_labels, find_components, find_root, lead_to_roots
+from scdp.posterior.partitions import (
+    ComponentItems,
+    canonical_labels,
+    find_alike,
+    find_components,
+    find_root,
+    lead_to_roots,
+    number_within,
+    take_columns,
+    unite,
+)
 
 # Components are counted together up to about so many items: more do not fit into fast memory.
 ITEMS_AT_ONCE = 10_000
@@ -29,6 +40,11 @@ MOST_LABELS = 1 << 26
 # Components with more pairs in all, or in all draws, than this are searched without counting pairs.
 MOST_PAIRS = 1 << 24
 MOST_PAIRS_IN_DRAWS = 1 << 31
+# Where more pairs than this could be together, items that no draw tells apart are counted as one.
+MOST_SINGLE = 1 << 22
+MOST_LISTED = 1 << 27
+# Where only the least certain are asked for, two such sets of items give about so many pairs.
+MOST_OF_EACH = 1 << 20
 # Every component of so few items is counted.
 ALWAYS_COUNTED = 32
 
@@ -41,30 +57,97 @@ class PairCounts(NamedTuple):
     counts: SmallIntegers
 
 
+class SharedPairs(NamedTuple):
+    """Pairs of items (smaller first) that some draw has together, and their share of the draws.
+
+    Where `alike` is not 1, an item stands for so many that no draw tells apart, itself the smallest; those that others
+    stand for have 0. Pairs among such are not listed: they are together in all draws.
+    """
+
+    left: Integers
+    right: Integers
+    share: Floats
+    alike: Integers
+    stands_for: Integers
+
+    def spread(self, within: bool, most_of_each: int = 1 << 62) -> tuple[Integers, Integers, Floats]:
+        """The pairs of all items, with or without those that no draw tells apart; of each at most about so many."""
+        if self.alike.min(initial=1) == 1:
+            return self.left, self.right, self.share
+        n_left = np.minimum(self.alike[self.left], most_of_each)
+        n_right = np.minimum(self.alike[self.right], -(-most_of_each // n_left))
+        counts = n_left * n_right
+        n_within = int((self.alike * (self.alike - 1) // 2).sum()) if within else 0
+        n_pairs = int(counts.sum()) + n_within
+        if n_pairs > MOST_LISTED:
+            raise InputError(
+                f"{n_pairs:,} pairs of records are together in some draw, of which {MOST_LISTED:,} at most are listed; "
+                f"the largest set of records that no draw tells apart has {self.alike.max():,}: leave copies out"
+            )
+        order, starts = np.argsort(self.stands_for, kind="stable"), np.cumsum(self.alike) - self.alike
+        place, k = number_within(counts), np.repeat(np.arange(len(counts)), counts)
+        left = order[starts[self.left[k]] + place // n_right[k]]
+        right = order[starts[self.right[k]] + place % n_right[k]]
+        share = self.share[k]
+        if within:
+            # Each with all that come after it among those alike.
+            more = (starts + self.alike)[self.stands_for[order]] - np.arange(len(order)) - 1
+            first = np.repeat(np.arange(len(order)), more)
+            left = np.concatenate([left, order[first]])
+            right = np.concatenate([right, order[first + 1 + number_within(more)]])
+            share = np.concatenate([share, np.ones(n_within)])
+        return np.minimum(left, right), np.maximum(left, right), share
+
+    def least_certain(self, at_most: int) -> SharedPairs:
+        """Those that stand for so many of the least certain pairs, and others that are as uncertain."""
+        doubt = np.abs(self.share - 0.5).round(9)
+        order = np.argsort(doubt, kind="stable")
+        counts = np.cumsum(np.minimum(self.alike[self.left[order]] * self.alike[self.right[order]], at_most))
+        last = min(int(np.searchsorted(counts, at_most)), len(order) - 1)
+        kept = (
+            order[: np.searchsorted(doubt[order], doubt[order[last]], side="right")] if len(order) else order
+        )
+        return self._replace(left=self.left[kept], right=self.right[kept], share=self.share[kept])
+
+
 def find_pairs_between(
-    stored: StoredDraws, draws: Integers, low: float, high: float
+    stored: StoredDraws, draws: Integers, low: float, high: float, at_most: int | None = None
 ) -> tuple[Integers, Integers, Floats]:
     """Pairs of items (smaller first) together in a share of `draws` from `low`, above 0, to `high`; and the share.
 
-    Some of the draws are left out where memory would not do for all.
+    Some of the draws are left out where memory would not do for all. With `at_most`, so many of the least certain
+    pairs are enough.
     """
-    draws = draws[:: -(-len(draws) * stored.n_items // MOST_LABELS) or 1]
+    pairs = find_shared_pairs(stored, draws)
+    chosen = (pairs.share >= low) & (pairs.share <= high)
+    pairs = pairs._replace(left=pairs.left[chosen], right=pairs.right[chosen], share=pairs.share[chosen])
+    if at_most is None:
+        return pairs.spread(within=high >= 1.0)
+    return pairs.least_certain(at_most).spread(within=high >= 1.0, most_of_each=MOST_OF_EACH)
+
+
+def find_shared_pairs(stored: StoredDraws, draws: Integers) -> SharedPairs:
+    """All pairs of items that are together in one of the draws.
+
+    Where these are very many, items that no draw tells apart are counted as one, such as copies of a record: half a
+    million copies have 125 billion pairs.
+    """
+    n_items = stored.n_items
+    draws = draws[:: -(-len(draws) * n_items // MOST_LABELS) or 1]
     labels = stored.labels_at(draws)
-    linked = find_components([labels], stored.n_items)
+    linked = find_components([labels], n_items)
     linked = linked.select(linked.sizes > 1)
-    pairs = count_pairs_by_component(take_columns(labels, linked.items), linked.bounds)
-    share = pairs.counts / len(draws)
-    chosen = (share >= low) & (share <= high)
-    left, right = linked.items[pairs.left[chosen]], linked.items[pairs.right[chosen]]
-    return np.minimum(left, right), np.maximum(left, right), share[chosen]
-
-
-def take_columns(draws: SmallIntegers, items: Integers) -> SmallIntegers:
-    """SmallIntegers (draw, item) of some items; row by row, as a row fits into fast memory."""
-    out = np.empty((len(draws), len(items)), np.int32)
-    for row, labels in enumerate(draws):
-        np.take(labels, items, out=out[row], mode="clip")
-    return out
+    columns, stands_for = take_columns(labels, linked.items), np.arange(n_items)
+    if int((linked.sizes * (linked.sizes - 1) // 2).sum()) > MOST_SINGLE:
+        first = find_alike(columns)
+        stands_for[linked.items] = linked.items[first]
+        kept = first == np.arange(len(first))
+        bounds = np.concatenate([[0], np.cumsum(kept)])[linked.bounds]
+        columns, linked = columns[:, kept], ComponentItems(linked.items[kept], bounds)
+    pairs = count_pairs_by_component(columns, linked.bounds)
+    left, right = linked.items[pairs.left], linked.items[pairs.right]
+    ends, share = (np.minimum(left, right), np.maximum(left, right)), pairs.counts / len(draws)
+    return SharedPairs(*ends, share, np.bincount(stands_for, minlength=n_items), stands_for)
 
 
 def count_pairs_by_component(
@@ -216,14 +299,6 @@ def apply_merges(n_items: int, merges: Merges, count: int) -> SmallIntegers:
     unite(merges.first[:count], merges.second[:count], parents)
     lead_to_roots(parents)
     return canonical_labels(parents)
-
-
-@kernel
-def unite(left: SmallIntegers, right: SmallIntegers, parents: SmallIntegers) -> None:
-    """Join the trees of each pair; the smaller root stays."""
-    for place in range(len(left)):
-        first, second = find_root(parents, left[place]), find_root(parents, right[place])
-        parents[max(first, second)] = min(first, second)
 
 
 @kernel

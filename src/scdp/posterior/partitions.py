@@ -12,6 +12,8 @@ from scdp._compile import kernel
 from scdp._typing import Booleans, Integers, SmallIntegers
 from scdp.errors import InputError
 
+MIXER = np.uint64(0x9E3779B97F4A7C15)
+
 
 @kernel
 def number_by_appearance(ids: NDArray[Any], first: int, numbers: SmallIntegers, out: SmallIntegers) -> int:
@@ -97,6 +99,31 @@ def group_items(labels: SmallIntegers) -> tuple[Integers, Integers]:
     return items, bounds
 
 
+def take_columns(draws: SmallIntegers, items: Integers) -> SmallIntegers:
+    """SmallIntegers (draw, item) of some items; row by row, as a row fits into fast memory."""
+    out = np.empty((len(draws), len(items)), np.int32)
+    for row, labels in enumerate(draws):
+        np.take(labels, items, out=out[row], mode="clip")
+    return out
+
+
+def find_alike(draws: SmallIntegers) -> Integers:
+    """For each column the first one that has the same label in every draw."""
+    keys = np.zeros(draws.shape[1], np.uint64)
+    for labels in draws:
+        keys = keys * MIXER + labels.astype(np.uint64)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    found: Integers = first[place]
+    same = all((labels == labels[found]).all() for labels in draws)
+    # Two different ones with one key are never met, and only cost time.
+    return found if same else np.arange(len(keys))
+
+
+def number_within(counts: Integers) -> Integers:
+    """0, 1, ... for each count, one after another."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
 @kernel
 def find_root(parents: SmallIntegers, item: int) -> int:
     """The smallest item of the tree, with every step of the way there halved for the next time."""
@@ -126,6 +153,14 @@ def connect(draws: SmallIntegers, heads: Integers, parents: SmallIntegers) -> No
             if parents[head] != parents[item]:
                 first, second = find_root(parents, head), find_root(parents, item)
                 parents[max(first, second)] = min(first, second)
+
+
+@kernel
+def unite(left: SmallIntegers, right: SmallIntegers, parents: SmallIntegers) -> None:
+    """Join the trees of each pair; the smaller root stays."""
+    for place in range(len(left)):
+        first, second = find_root(parents, left[place]), find_root(parents, right[place])
+        parents[max(first, second)] = min(first, second)
 
 
 @kernel

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Integers
 from scdp.errors import InputError, MissingExtraError
+from scdp.io.tables import database_errors
 
 
 def name_by_first(labels: NDArray[Any]) -> NDArray[np.int32]:
@@ -51,7 +52,7 @@ def write_parquet(path: Path, *blocks: Mapping[str, NDArray[Any]]) -> None:
     """Write columns to a file that is there and empty, one block of rows after another."""
     import duckdb
 
-    with duckdb.connect() as connection:
+    with database_errors(), duckdb.connect() as connection:
         # Cells are texts or numbers by the kind of their array, not by what they look like.
         connection.execute("SET pandas_analyze_sample = 0")
         parts = []
