@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from product_cases import fitted_folder
@@ -20,6 +21,7 @@ from scdp.io.atomic import Staged, recover, write_text
 from scdp.io.leftovers import COMMIT, OLD, part_of
 from scdp.io.tables import stage_table
 from scdp.io.targets import check_table_target
+from scdp.posterior.tables import write_parquet
 
 RANDOM = "0123456789abcdef"
 
@@ -59,6 +61,22 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
         Staged() as staged,
     ):
         stage_table(staged, tmp_path / "a.parquet", {"x": ["1"]})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.posix
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_a_disk_that_fills_up_under_the_database_is_told_with_the_name_of_the_file(tmp_path):
+    """DuckDB writes the Parquet files of a result itself, and has errors of its own."""
+    import resource
+
+    limits, numbers = resource.getrlimit(resource.RLIMIT_FSIZE), np.random.default_rng(0).random(10**5)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"a\.parquet: cannot be written"), Staged() as staged:
+            staged.write(tmp_path / "a.parquet", lambda part: write_parquet(part, {"x": numbers}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
 
 

@@ -60,6 +60,17 @@ def test_a_refused_process_leaves_the_lock_as_it_is(tmp_path):
     assert not list(folder.iterdir())
 
 
+def test_a_lock_holds_on_a_full_disk(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    folder = locked_folder(tmp_path)
+    with FolderLock(folder), pytest.raises(InputError, match="another run"):
+        FolderLock(folder).__enter__()
+    assert not list(folder.iterdir())
+
+
 def test_places_cannot_be_foreseen_and_are_made_exclusively(tmp_path, victim):
     stamps = {make_stamp() for _ in range(100)}
     assert len(stamps) == 100

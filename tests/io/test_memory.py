@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
@@ -236,12 +236,13 @@ def test_the_estimate_of_pairs_of_vectors_is_near_what_is_taken():
 # ---- where the estimate was too low ----
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
 @pytest.mark.parametrize("command", ["fit", "cluster"])
-def test_memory_that_is_used_up_is_one_sentence(command, tmp_path, monkeypatch):
+def test_memory_that_is_used_up_is_one_sentence(command, error, tmp_path, monkeypatch):
     folder = fitted_folder()
 
     def use_up(*_, **__):
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr(EntityResolver, "fit", use_up)
     monkeypatch.setattr("scdp.estimators.clustering.cluster_records", use_up)
@@ -284,3 +285,13 @@ def test_a_small_file_takes_little_memory_however_large_it_might_be(tmp_path):
     read_records(tmp_path / "a.csv.gz")
     assert peak_of(lambda: untrusted.read_bytes(tmp_path / "model.json", 64 << 20)) < 4 << 20
     assert peak_of(lambda: read_records(tmp_path / "a.csv.gz")) < 4 << 20
+
+
+@pytest.mark.posix
+def test_a_limit_of_address_space_leaves_room_for_libraries(monkeypatch):
+    """What they cannot have ends the process without a word of Python's."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (used + memory.NEVER_FILLED, -1))
+    assert memory.free_of_limit() < 10 << 20
+    with pytest.raises(InputError, match=r"are free; allow the process more \(ulimit -v\), or do b"):
+        memory.require([Need("a", 10**9, "do b")])

@@ -233,9 +233,11 @@ class FolderLock:
                 if not lock_descriptor(self._handle, blocking=False):
                     self._refuse()
             self._check_content()
-            os.ftruncate(self._handle, 0)
-            os.lseek(self._handle, 0, os.SEEK_SET)
-            os.write(self._handle, f"{os.getpid()}\n".encode())
+            with suppress(OSError):
+                # For others to read; on a full disk the lock holds without it.
+                os.ftruncate(self._handle, 0)
+                os.lseek(self._handle, 0, os.SEEK_SET)
+                os.write(self._handle, f"{os.getpid()}\n".encode())
         except OSError as error:
             # A file of the user's own that has this name would hold something.
             if self._is_held() and not os.fstat(self._handle).st_size:

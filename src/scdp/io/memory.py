@@ -16,6 +16,8 @@ GROUPS = (
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 CONTROL = Path("/sys/fs/cgroup")
+# Of what `ulimit -v` counts, threads and libraries take so much that is never filled; without it they end the process.
+NEVER_FILLED = 256 << 20
 
 
 class Need(NamedTuple):
@@ -32,9 +34,10 @@ def require(needs: Sequence[Need]) -> None:
     if free is None or total <= free:
         return
     largest = max(needs, key=lambda need: need.n_bytes)
+    limited = "allow the process more (ulimit -v), or " if free == free_of_limit() else ""
     raise InputError(
         f"this would need about {size(total)} of memory, {size(largest.n_bytes)} of it for {largest.what}, "
-        f"and {size(free)} are free; {largest.remedy}"
+        f"and {size(free)} are free; {limited}{largest.remedy}"
     )
 
 
@@ -102,5 +105,5 @@ def free_of_limit() -> int | None:
         if most == resource.RLIM_INFINITY:
             return None
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        return max(0, most - pages * os.sysconf("SC_PAGE_SIZE"))
+        return max(0, most - pages * os.sysconf("SC_PAGE_SIZE") - NEVER_FILLED)
     return None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,13 +101,28 @@ def _write_parquet(path: Path, columns: Mapping[str, Column]) -> None:
         chosen = ", ".join(f"{name} AS {title}" for name, title in zip(names, titles, strict=True))
         types = ", ".join(f"{name}: '{kind}'" for name, kind in zip(names, kinds, strict=True))
         reader = f"read_json(?, format = 'newline_delimited', columns = {{{types}}})"
-        with duckdb.connect() as connection:
+        with database_errors(), duckdb.connect() as connection:
             connection.execute(
                 f"COPY (SELECT {chosen} FROM {reader}) TO '{_quoted(path)}' (FORMAT parquet, USE_TMP_FILE false)",
                 [str(between)],
             )
     finally:
         remove(between)
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """What DuckDB says of a disk or of memory becomes the error that Python has for it."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
+    except duckdb.IOException as error:
+        full = "No space left" in str(error)
+        code = errno.ENOSPC if full else errno.EIO
+        raise OSError(code, os.strerror(code) if full else str(error).splitlines()[0]) from error
 
 
 def _quoted(path: Path) -> str:
