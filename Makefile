@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test check format bench bench-scale digests gold mutants crash alarms fuzz accuracy known results lock licences sbom docs sizes fresh clean honesty
+.PHONY: demo test check format bench bench-scale digests gold mutants crash faults tampered soak copies alarms fuzz accuracy known results lock licences sbom docs sizes fresh clean honesty
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -57,10 +57,22 @@ mutants: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.mutants
 
 fuzz: .venv/dev.stamp
-	@SCDP_FUZZ=100000 $(BIN)/python -m pytest -n $(JOBS) --dist load tests/test_fuzz.py
+	@$(BIN)/python -m benchmarks.fuzz
 
 crash: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.crash
+
+faults: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.faults
+
+tampered: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.tampered
+
+soak: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.soak
+
+copies: .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.copies
 
 honesty: .venv/dev.stamp
 	@$(BIN)/python -m benchmarks.honesty --out honesty.json --figure docs/figures/honesty.png

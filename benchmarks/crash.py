@@ -1,4 +1,4 @@
-"""200 SIGKILLs at random moments of `scdp fit`, `scdp cluster` and `scdp reproduce`, each going on with --resume.
+"""300 SIGKILLs at random moments of `fit`, `cluster`, `update`, `label`, `reproduce` and of `--workers`.
 
 Prints how many runs ended exactly as an uninterrupted one does; the exit code is 1 unless all of them did.
 """
@@ -17,31 +17,36 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "SCDP_OFFLIN
 
 import numpy as np
 
-from crash_cases import Fork, Job, Tally, kill_often, prepare
+from crash_cases import Fork, Job, Tally, kill_label, kill_often, kill_workers, prepare
 
-SHARES = {"fit": 0.45, "cluster": 0.3, "reproduce": 0.25}
+SHARES = {"fit": 0.25, "cluster": 0.2, "reproduce": 0.1, "update": 0.18, "label": 0.1, "workers": 0.17}
 SWEEPS = 150
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--only", choices=list(SHARES), help="of all kills, those of this command")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng, total = np.random.default_rng(options.seed), Tally()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="scdp-crash-") as folder:
-        for job in prepare(Path(folder), SWEEPS):
-            if options.only not in (None, job.name):
+        place = Path(folder)
+        jobs = {job.name: job for job in prepare(place, SWEEPS)}
+        for name, share in SHARES.items():
+            if options.only not in (None, name):
                 continue
-            tally = Tally()
-            # Once in this very process, so that copies of it have all code at hand.
-            rehearse(job, Path(folder) / f"{job.name}-here")
-            kill_often(job, round(options.kills * SHARES[job.name]), Path(folder), rng, tally, Fork)
-            print(f"scdp {job.name}: {line(tally)}", flush=True)
-            for name in ("kills", "runs", "same", "with_checkpoint", "problems"):
-                setattr(total, name, getattr(total, name) + getattr(tally, name))
+            n_kills, tally = round(options.kills * share), Tally()
+            if name in jobs:
+                # Once in this very process, so that copies of it have all code at hand.
+                rehearse(jobs[name], place / f"{name}-here")
+                kill_often(jobs[name], n_kills, place, rng, tally, Fork)
+            else:
+                (kill_label if name == "label" else kill_workers)(n_kills, place, rng, tally)
+            print(f"{name}: {line(tally)}", flush=True)
+            for part in ("kills", "runs", "same", "with_checkpoint", "problems"):
+                setattr(total, part, getattr(total, part) + getattr(tally, part))
     print(f"all: {line(total)}; {time.monotonic() - begin:.0f} s")
     print("\n".join(total.problems))
     return int(total.same < total.runs)

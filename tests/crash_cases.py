@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fault_cases import entities_of
 from product_cases import SPEC, citations, rows_of, write_csv
+from scdp.datasets import make_records
+from scdp.table.decisions import read_decisions
 
 TIMEOUT = 900
 SECONDS = "0.02"
@@ -36,6 +40,8 @@ class Job:
     command: Callable[[Path], list[str]]
     kept: Callable[[Path], list[Path]]
     outcome: Callable[[Path], dict]
+    # What is added to go on after a kill.
+    again: tuple[str, ...] = ("--resume",)
 
 
 @dataclass
@@ -48,7 +54,7 @@ class Tally:
 
 
 def prepare(folder: Path, sweeps: int) -> list[Job]:
-    """Files of records, of which a third have no entity, a model, and the three commands."""
+    """Files of records, of which a third have no entity, two models, and the commands."""
     train, test = citations(160)
     rows = rows_of(train)
     for row in rows[::3]:
@@ -60,6 +66,8 @@ def prepare(folder: Path, sweeps: int) -> list[Job]:
     learn = [*map(str, ("fit", folder / "train.csv", "--spec", folder / "spec.toml", "--model", "scdp1"))]
     learn += ["--chains", "2", "--sweeps", str(sweeps)]
     finish(start([*learn, "--out", str(folder / "model")]))
+    resolver = str(folder / "resolver")
+    finish(start([*learn[:4], "--out", resolver]))
     group = ["cluster", str(folder / "model"), str(folder / "test.csv")]
     papers = ["reproduce", "digits", "--systems", "coarse,fine,cdp,scdp1", "--chains", "2", "--sweeps", "6"]
     return [
@@ -71,7 +79,19 @@ def prepare(folder: Path, sweeps: int) -> list[Job]:
             clusters_of,
         ),
         Job("reproduce", lambda out: [*papers, "--out", str(out / "results")], parts, results_of),
+        Job("update", lambda out: update_words(out, folder), generations, entities_of, again=()),
     ]
+
+
+def update_words(out: Path, folder: Path) -> list[str]:
+    """The same records as ever; a store that is there has its model already."""
+    store = out / "store"
+    model = [] if (store / "store.json").exists() else ["--model", str(folder / "resolver")]
+    return ["update", str(store), str(folder / "test.csv"), *model]
+
+
+def generations(out: Path) -> list[Path]:
+    return [*out.glob("store/*.*"), *out.glob("store/model/*")]
 
 
 class Fork:
@@ -194,7 +214,7 @@ def _ended(
     # Most moments fall into the work itself, the others anywhere from the first import on.
     in_work = rng.random() < 0.7
     known = _written(job, out)
-    with start([*job.command(out), "--resume"]) as process:
+    with start([*job.command(out), *job.again]) as process:
         deadline = time.monotonic() + (TIMEOUT if spared else rng.uniform(0.1, 1.0) * whole)
         if in_work and not spared:
             while process.poll() is None and _written(job, out) == known:
@@ -221,7 +241,7 @@ def _ended(
 def _is_there(job: Job, out: Path) -> bool:
     """Whether the kill fell after the result got its name: the command would now refuse to replace it."""
     words = job.command(out)
-    return job.name != "reproduce" and Path(words[words.index("--out") + 1]).exists()
+    return job.name in ("fit", "cluster") and Path(words[words.index("--out") + 1]).exists()
 
 
 def _written(job: Job, out: Path) -> set[tuple[str, int]]:
@@ -264,3 +284,86 @@ def clusters_of(out: Path) -> dict:
 def results_of(out: Path) -> dict:
     rows = json.loads((out / "results" / "results.json").read_text(encoding="utf-8"))
     return {row["system"]: {k: v for k, v in row.items() if k not in TIMES} for row in rows}
+
+
+# ---- people's answers ----
+
+ANSWERS = "c\n" * 500
+
+
+def kill_label(n_kills: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
+    """Kill `scdp label` while it is answered: whatever it has counted as an answer is in the file, and stays there."""
+    out, said, answers = folder / "said.jsonl", folder / "label.out", folder / "answers.txt"
+    answers.write_text(ANSWERS, encoding="utf-8")
+    words = ["label", str(folder / "test.csv"), "--spec", str(folder / "spec.toml"), "--out", str(out)]
+    command = [sys.executable, "-u", "-m", "scdp.cli", *words, "--terminal"]
+    while tally.kills < n_kills:
+        tally.runs += 1
+        before = read_decisions(out) if out.exists() else []
+        with answers.open() as stdin, said.open("w") as stdout:
+            process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL)
+        while process.poll() is None and counted_answers(said) <= len(before) + 1:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0.0, 0.4))
+        process.kill()
+        tally.kills += process.wait() == -signal.SIGKILL
+        counted, after = counted_answers(said), read_decisions(out)
+        tally.with_checkpoint += len(after) > len(before)
+        if after[: len(before)] == before and len(after) >= counted:
+            tally.same += 1
+        else:
+            tally.problems.append(f"{len(before)} decisions, {counted} counted and {len(after)} in the file")
+        if len(after) > len(ANSWERS) // 4:
+            out.unlink()
+
+
+def counted_answers(said: Path) -> int:
+    return max((int(n) for n in re.findall(r"^(\d+) answers;", said.read_text(), re.MULTILINE)), default=0)
+
+
+# ---- processes that work for a run ----
+
+
+def kill_workers(n_kills: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
+    """Kill processes of `scdp cluster --workers 2`, one or two a run: the run ends as if nothing had been."""
+    made = make_records(700, kind="citations", seed=5)
+    write_csv(folder / "many.csv", rows_of(made))
+    words = ["cluster", str(folder / "resolver"), str(folder / "many.csv"), "--workers", "2"]
+    finish(start([*words, "--out", str(folder / "alone.csv")]))
+    expected = (folder / "alone.csv").read_bytes()
+    while tally.kills < n_kills:
+        tally.runs += 1
+        out = folder / f"workers-{tally.runs}.csv"
+        process = start([*words, "--out", str(out)])
+        for _ in range(int(rng.integers(1, 3))):
+            tally.kills += kill_child(process, rng)
+        errors = process.communicate(timeout=TIMEOUT)[1]
+        if process.returncode == 0 and out.read_bytes() == expected and "Traceback" not in errors:
+            tally.same += 1
+        else:
+            tally.problems.append(f"{out.name}: exit code {process.returncode}: {errors[-300:]}")
+
+
+def kill_child(process: subprocess.Popen[str], rng: np.random.Generator) -> bool:
+    """Kill a process that works for this one, a moment after it is there; whether there was one."""
+    while process.poll() is None:
+        workers = [pid for pid in children_of(process.pid) if b"spawn_main" in command_of(pid)]
+        if workers:
+            time.sleep(rng.uniform(0.0, 3.0))
+            with suppress(ProcessLookupError):
+                os.kill(int(rng.choice(workers)), signal.SIGKILL)
+                return True
+        time.sleep(0.01)
+    return False
+
+
+def children_of(process: int) -> list[int]:
+    with suppress(OSError):
+        return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return []
+
+
+def command_of(process: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""

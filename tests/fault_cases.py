@@ -9,6 +9,7 @@ import builtins
 import errno
 import io
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from click.testing import CliRunner
+
+from product_cases import done, fitted_folder, read_csv, write_csv
+from scdp.cli import main
+from scdp.errors import InputError
+from scdp.estimators.clustering import cluster_records
+from scdp.estimators.model_folder import load_model
+from scdp.store.events import replay
+from scdp.store.store import Store
+from scdp.table.decisions import Decision, append_decision, read_decisions
+from scdp.table.readers import read_records
 
 KINDS = ("write", "sync", "rename", "read", "allocation")
 CODES = {"write": errno.ENOSPC, "sync": errno.EIO, "rename": errno.EIO, "read": errno.EIO}
@@ -180,16 +192,18 @@ class Faults:
                 code, said = self.run(folder)
             self.n_tried += fault.count >= n
             self.n_right += code == 0
-            problem = self._judge(code, said, contents(folder))
+            problem = self.judge(code, said, folder)
             if problem is None:
                 # The next start finds nothing in its way, and finishes or undoes what was left.
                 again, words = self.run(folder)
                 problem = None if again == 0 else f"the next start: {words}"
-                problem = problem or self._differs(contents(folder))
+                problem = problem or self.judge(0, words, folder)
             if problem is not None:
                 self.problems.append(f"{kind} {n}: {problem}")
 
-    def _judge(self, code: int, said: str, found: dict[str, bytes]) -> str | None:
+    def judge(self, code: int, said: str, folder: Path) -> str | None:
+        """What is wrong with how the command ended and what it left; None if nothing is."""
+        found = contents(folder)
         if code not in (0, 2):
             return f"exit code {code}: {said}"
         if code == 2 and len(said.strip().splitlines()) < 1:
@@ -197,6 +211,10 @@ class Faults:
         for name, content in self.before.items():
             if not self.outputs(name) and found.get(name) != content:
                 return f"{name} is lost"
+        return self.judge_outputs(code, said, folder, found)
+
+    def judge_outputs(self, code: int, said: str, folder: Path, found: dict[str, bytes]) -> str | None:
+        """What is wrong with the outputs: they are all old or all new, and new if all went well."""
         if code == 0:
             return self._differs(found)
         shown = {name: content for name, content in found.items() if self.outputs(name)}
@@ -213,3 +231,104 @@ class Faults:
             shutil.rmtree(folder)
         shutil.copytree(self.given, folder)
         return folder
+
+
+class UpdateFaults(Faults):
+    """Of a store, whose files have times in them: its entities are those before or those after."""
+
+    def judge_outputs(self, code: int, said: str, folder: Path, found: dict[str, bytes]) -> str | None:
+        try:
+            entities = entities_of(folder)
+        except InputError as error:
+            return f"the store is damaged: {error}"
+        right = [self.new] if code == 0 else [self.old, self.new]
+        return None if entities in right else "entities are neither the old nor the new"
+
+    def expect(self) -> None:
+        super().expect()
+        self.old, self.new = entities_of(self.given), entities_of(self.place / "work")
+        assert self.old != self.new
+
+
+def entities_of(folder: Path) -> dict[str, str]:
+    store = Store(folder / "store")
+    assert replay(store.events()) == store.entities
+    return dict(store.entities)
+
+
+class LabelFaults(Faults):
+    """Of answers: what was counted as one is in the file, with all that was there before."""
+
+    def judge_outputs(self, code: int, said: str, folder: Path, found: dict[str, bytes]) -> str | None:
+        try:
+            kept = read_decisions(folder / "d.jsonl")
+        except InputError as error:
+            return f"the decisions are damaged: {error}"
+        before = read_decisions(self.given / "d.jsonl")
+        counted = max(map(int, re.findall(r"^(\d+) answers;", said, re.MULTILINE)), default=0)
+        whole = kept[: len(before)] == before and len(kept) >= counted
+        return (
+            None if whole else f"{len(before)} decisions before, {counted} counted, {len(kept)} in the file"
+        )
+
+
+# ---- four commands ----
+
+OUT = ("c.csv", "c.uncertain.csv", "s.json", "report.html", "draws/", "new/", "store/", "d.jsonl")
+COMMANDS = ("fit", "cluster", "update", "label")
+FILE_KINDS = KINDS[:4]
+
+
+def prepare(folder: Path) -> Path:
+    """Inputs, two models, a store, decisions, and what an earlier command has left."""
+    shutil.copytree(fitted_folder(), folder)
+    for name in ("c.csv", "c.uncertain.csv", "s.json"):
+        (folder / name).write_text("old\n", encoding="utf-8")
+    shutil.copytree(folder / "model", folder / "new")
+    append_decision(folder / "d.jsonl", Decision(("r1", "r2"), "cannot tell"))
+    fit, rows = ("fit", folder / "train.csv", "--spec", folder / "spec.toml"), read_csv(folder / "test.csv")
+    done(*fit, "--out", folder / "resolver", "--quiet")
+    write_csv(folder / "first.csv", rows[:30])
+    done("update", folder / "store", folder / "first.csv", "--model", folder / "resolver", "--quiet")
+    return folder
+
+
+def command(*arguments: str, answers: str = "") -> Callable[[Path], tuple[int, str]]:
+    def run(folder: Path) -> tuple[int, str]:
+        words = [each.replace("@", f"{folder}/") for each in arguments]
+        result = CliRunner().invoke(main, words, input=answers)
+        return result.exit_code, result.output
+
+    return run
+
+
+def faults_of(name: str, given: Path, place: Path, patch: Callable[[object, object], None]) -> Faults:
+    """A command; the sampling itself is done beforehand, by `patch` (as of `pytest.MonkeyPatch.setattr`)."""
+    of, words = Faults, ()
+    answers = "c\nc\n" if name == "label" else ""
+    if name == "fit":
+        fitted = load_model(given / "model")
+        patch("scdp.chains_model.SCDP.fit", lambda self, *_, **__: self)
+        patch("scdp.cli.fit_command.estimator", lambda *_: fitted)
+        words = (
+            "@train.csv",
+            "--spec",
+            "@spec.toml",
+            "--model",
+            "scdp1",
+            "--out",
+            "@new",
+            "--force",
+            "--quiet",
+        )
+    elif name == "cluster":
+        model = load_model(given / "model").set_params(n_sweeps=4, n_chains=1)
+        result = cluster_records(model, read_records(given / "test.csv"), random_state=0, title="t")
+        patch("scdp.estimators.clustering.cluster_records", lambda *_, **__: result)
+        words = ("@model", "@test.csv", "--out", "@c.csv", "--summary", "@s.json", "--report", "@report.html")
+        words += ("--force", "--quiet")
+    elif name == "update":
+        of, words = UpdateFaults, ("@store", "@test.csv")
+    else:
+        of, words = LabelFaults, ("@test.csv", "--spec", "@spec.toml", "--out", "@d.jsonl", "--terminal")
+    return of(given, place, command(name, *words, answers=answers), lambda each: each.startswith(OUT))

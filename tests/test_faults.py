@@ -6,89 +6,35 @@ The work itself is done once and handed over, so that every n can be tried.
 from __future__ import annotations
 
 import os
-import shutil
-from functools import cache
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from fault_cases import KINDS, Fault, Faults, injected
-from product_cases import fitted_folder
-from scdp.cli import main
+from fault_cases import COMMANDS, FILE_KINDS, KINDS, Fault, faults_of, injected, prepare
 from scdp.errors import InputError
-from scdp.estimators.model_folder import load_model
 from scdp.table.decisions import Decision, append_decision, read_decisions
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
-OUT = ("c.csv", "c.uncertain.csv", "s.json", "report.html", "draws/", "new/")
-
-
-def command(*arguments):
-    def run(folder):
-        result = CliRunner().invoke(main, [each.replace("@", f"{folder}/") for each in arguments])
-        return result.exit_code, result.output
-
-    return run
+# Of commands that take longer, one operation in so many is made to fail here; `make faults` tries all.
+STEPS = {"fit": 1, "cluster": 1, "update": 16, "label": 16}
 
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
-    """Inputs, a model, and what an earlier command has left."""
-    folder = tmp_path_factory.mktemp("given") / "given"
-    shutil.copytree(fitted_folder(), folder)
-    for name in ("c.csv", "c.uncertain.csv", "s.json"):
-        (folder / name).write_text("old\n", encoding="utf-8")
-    shutil.copytree(folder / "model", folder / "new")
-    return folder
+    return prepare(tmp_path_factory.mktemp("given") / "given")
 
 
-@cache
-def clustered():
-    from scdp.estimators.clustering import cluster_records
-    from scdp.table.readers import read_records
-
-    model = load_model(fitted_folder() / "model").set_params(n_sweeps=4, n_chains=1)
-    return cluster_records(model, read_records(fitted_folder() / "test.csv"), random_state=0, title="t")
-
-
-def try_all(faults, kinds):
+@pytest.mark.parametrize("name", COMMANDS)
+def test_faults_of_a_command(name, given, tmp_path, monkeypatch):
+    faults = faults_of(name, given, tmp_path, monkeypatch.setattr)
     faults.expect()
-    counts = {}
-    for kind in kinds:
-        counts[kind] = faults.count(kind)
-        faults.try_each(kind, range(1, counts[kind] + 1))
+    counts = {kind: faults.count(kind) for kind in FILE_KINDS}
+    for kind, count in counts.items():
+        faults.try_each(kind, range(1, count + 1, STEPS[name]))
     assert not faults.problems, "\n".join(faults.problems)
-    assert faults.n_tried == sum(counts.values())
-    # Each kind of operation was met, and most failures of it are refused.
-    assert min(counts.values()) > 0
-    assert faults.n_right < faults.n_tried
-    return counts
-
-
-def test_every_fault_of_cluster(given, tmp_path, monkeypatch):
-    result = clustered()
-    monkeypatch.setattr("scdp.estimators.clustering.cluster_records", lambda *_, **__: result)
-    run = command(
-        *("cluster", "@model", "@test.csv", "--out", "@c.csv", "--summary", "@s.json"),
-        *("--report", "@report.html", "--force", "--quiet"),
-    )
-    try_all(
-        Faults(given, tmp_path, run, lambda name: name.startswith(OUT)), ("write", "sync", "rename", "read")
-    )
-
-
-def test_every_fault_of_fit(given, tmp_path, monkeypatch):
-    fitted = load_model(given / "model")
-    monkeypatch.setattr(type(fitted), "fit", lambda self, *_, **__: self)
-    monkeypatch.setattr("scdp.cli.fit_command.estimator", lambda *_: fitted)
-    run = command(
-        *("fit", "@train.csv", "--spec", "@spec.toml", "--model", "scdp1"),
-        *("--out", "@new", "--force", "--quiet"),
-    )
-    try_all(
-        Faults(given, tmp_path, run, lambda name: name.startswith(OUT)), ("write", "sync", "rename", "read")
-    )
+    # Most kinds of operation were met, and failures of them are refused.
+    assert sum(count > 0 for count in counts.values()) >= (3 if name == "label" else 4)
+    assert faults.n_tried >= sum(counts.values()) // STEPS[name]
 
 
 @pytest.mark.parametrize("kind", ["write", "sync", "read"])

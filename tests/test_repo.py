@@ -84,6 +84,22 @@ def test_relative_links_resolve(page):
         assert not anchor or anchor in anchors(target), f"{page.name}: {link} has no such heading"
 
 
+def test_every_promise_of_safety_names_tests_and_targets_that_are_there():
+    text, makefile = (
+        (ROOT / "SECURITY.md").read_text(encoding="utf-8"),
+        (ROOT / "Makefile").read_text(encoding="utf-8"),
+    )
+    rows = [line for line in text.splitlines() if line.startswith("| **")]
+    assert len(rows) > 15
+    for row in rows:
+        named = re.findall(r"`(test_\w+)`", row.rsplit("|", 2)[1])
+        assert named, row
+        for name in named:
+            assert list((ROOT / "tests").rglob(f"{name}.py")), name
+    for target in re.findall(r"`make (\w+)`", text):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
 def test_the_readme_leads_to_the_documentation():
     """Every page is in the navigation of the site, which its own test checks."""
     assert "docs/index.md" in links(ROOT / "README.md")

@@ -1,0 +1,53 @@
+"""Fault injection: every write, sync, rename and read that Python makes in four short commands fails once.
+
+python -m benchmarks.faults [--only fit] [--allocations 40]
+Prints, for each command and kind, how many operations there were, how many failures were tried and how many runs ended
+right in spite of it. The exit code is 1 if anything was lost, mixed or not told in a sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from fault_cases import COMMANDS, KINDS, faults_of, prepare
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=COMMANDS)
+    parser.add_argument("--allocations", type=int, default=40, help="of those by NumPy, try so many")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    problems, n_tried, begin = [], 0, time.process_time()
+    with tempfile.TemporaryDirectory(prefix="scdp-faults-") as folder, pytest.MonkeyPatch.context() as patch:
+        given = prepare(Path(folder) / "given")
+        for name in [options.only] if options.only else COMMANDS:
+            with patch.context() as mine:
+                faults = faults_of(name, given, Path(folder), mine.setattr)
+                faults.expect()
+                for kind in KINDS:
+                    count, before = faults.count(kind), (faults.n_tried, faults.n_right)
+                    step = max(1, count // options.allocations) if kind == "allocation" else 1
+                    faults.try_each(kind, range(1, count + 1, step))
+                    tried, right = faults.n_tried - before[0], faults.n_right - before[1]
+                    print(
+                        f"{name}, {kind}: {count} operations, {tried} tried, {right} right all the same",
+                        flush=True,
+                    )
+            problems += [f"{name}: {each}" for each in faults.problems]
+            n_tried += faults.n_tried
+    seconds = time.process_time() - begin
+    print(f"all: {n_tried} faults, {len(problems)} problems; {seconds:.0f} s of processor time")
+    print("\n".join(problems))
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
