@@ -13,7 +13,7 @@ from scdp.paper.experiments import run as experiment_run
 from scdp.paper.experiments.chapters import starts_table
 from scdp.paper.experiments.output import write_results
 from scdp.paper.experiments.results import Parts, rows_of
-from scdp.paper.experiments.systems import Settings
+from scdp.paper.experiments.systems import SYSTEMS, Settings
 from scdp.paper.experiments.tasks import TASKS
 
 PNG = b"\x89PNG"
@@ -127,7 +127,11 @@ def test_the_page_of_the_docs_says_where_its_numbers_come_from(parts, fits, tmp_
     run.write({**parts[1], "origin": "commit def-dirty"}, "digits", "fine", 0)
     text = output.write_page(tmp_path / "run", tmp_path / "docs").read_text()
     assert "commit abc, commit def-dirty. Not run yet: Identity uncertainty; Proper noun" in text
-    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == ["figures", "tables.md"]
+    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == [
+        "figures",
+        "tables.md",
+        "tables_draws.md",
+    ]
     assert (tmp_path / "docs" / "figures" / "figure1.png").exists()
 
 
@@ -145,5 +149,12 @@ def test_the_origin_is_a_commit_or_a_version(monkeypatch):
     assert experiment_run.code_origin.__wrapped__().startswith("version ")
 
 
-def test_a_whole_run_leaves_no_task_out():
-    assert output.left_out([part(task=task) for task in TASKS]) == ""
+def test_a_whole_run_leaves_nothing_out():
+    whole = [
+        part(task=task, system=name)
+        for task in TASKS
+        for name, system in SYSTEMS.items()
+        if system.applies_to(task)
+    ]
+    assert output.left_out(whole) == ""
+    assert output.left_out(whole[1:]) == " Not run yet: Coarse on digits."

@@ -82,7 +82,7 @@ def _contradictions() -> str:
 
 
 def task_chapter(task: str, rows: Sequence[Row]) -> list[Block]:
-    """A task's data; for each scale of its features the table, the table of draws and the notes on its rows."""
+    """A task's data, and its table for each scale of its features."""
     own = [row for row in rows if row["task"] == task]
     if not own:
         return []
@@ -94,24 +94,29 @@ def task_chapter(task: str, rows: Sequence[Row]) -> list[Block]:
             f"{number(first['gold_clusters'])} clusters."
         ),
     ]
-    for features in FEATURES:
-        blocks += _scale_chapter(features, [row for row in own if row["features"] == features])
+    for features, at_scale in _by_scale(own):
+        blocks += [Heading(f"{features.capitalize()} features", 3), score_table(at_scale)]
     return blocks
 
 
-def _scale_chapter(features: str, own: Sequence[Row]) -> list[Block]:
-    if not own:
-        return []
-    title = f"{features.capitalize()} features"
-    blocks: list[Block] = [Heading(title, 3), score_table(own)]
-    if any(row["draws"] for row in own):
-        blocks += [Heading(f"{title}: draws", 4), draws_table(own)]
-        blocks += [Heading(f"{title}: chains by their start", 4), starts_table(own)]
-    blocks += [Heading(f"{title}: edit distances with free merges", 4), merge_free_table(own)]
-    notes = tuple((row["title"], text) for row in own if (text := _note(row)))
-    if notes:
-        blocks += [Heading(f"{title}: notes", 4), TextTable(("system", "note"), notes, words=(0, 1))]
+def details_chapter(task: str, rows: Sequence[Row]) -> list[Block]:
+    """For each scale of a task's features: draws, chains by their start, other edit distances, and notes."""
+    blocks: list[Block] = []
+    for features, own in _by_scale([row for row in rows if row["task"] == task]):
+        title = f"{TASKS[task].title}, {features} features"
+        if any(row["draws"] for row in own):
+            blocks += [Heading(f"{title}: draws"), draws_table(own)]
+            blocks += [Heading(f"{title}: chains by their start"), starts_table(own)]
+        blocks += [Heading(f"{title}: edit distances with free merges"), merge_free_table(own)]
+        notes = tuple((row["title"], text) for row in own if (text := _note(row)))
+        if notes:
+            blocks += [Heading(f"{title}: notes"), TextTable(("system", "note"), notes, words=(0, 1))]
     return blocks
+
+
+def _by_scale(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    found = ((features, [row for row in rows if row["features"] == features]) for features in FEATURES)
+    return [(features, own) for features, own in found if own]
 
 
 def merge_free_table(rows: Sequence[Row]) -> TextTable:

@@ -12,13 +12,14 @@ from scdp.errors import InputError
 from scdp.paper.experiments import chapters, figures
 from scdp.paper.experiments.curves import Fits
 from scdp.paper.experiments.discussion import Remarks, claims_chapter, comparison_chapter, written_remarks
-from scdp.paper.experiments.document import Block, Paragraph, to_html, to_markdown
+from scdp.paper.experiments.document import Block, Heading, Paragraph, to_html, to_markdown
 from scdp.paper.experiments.figures import fit_tasks
 from scdp.paper.experiments.results import Part, Parts, read_json, rows_of, write_atomically
-from scdp.paper.experiments.systems import Settings
+from scdp.paper.experiments.systems import SYSTEMS, Settings
 from scdp.paper.experiments.tasks import TASKS
 
 TITLE = "The paper's tables, run again"
+DETAILS = "Behind the paper's tables"
 
 
 def write_results(
@@ -29,7 +30,11 @@ def write_results(
     failures: Sequence[str] = (),
 ) -> list[Path]:
     """Write what a run has found and return the files."""
-    blocks = [*contents(parts, settings, out, fits), *chapters.failures_chapter(failures)]
+    blocks = [
+        *contents(parts, settings, out, fits),
+        *details(parts),
+        *chapters.failures_chapter(failures),
+    ]
     names = ("results.json", "results.md", "results.html")
     texts = (
         json.dumps(rows_of(parts), indent=1) + "\n",
@@ -66,8 +71,14 @@ def contents(
     return blocks
 
 
+def details(parts: Sequence[Part]) -> list[Block]:
+    """What stands behind the tables: draws, starts, edit distances with free merges, notes."""
+    rows = rows_of(parts)
+    return [block for task in TASKS for block in chapters.details_chapter(task, rows)]
+
+
 def write_page(run: Path, docs: Path) -> Path:
-    """Write DOCS/tables.md, with its pictures in DOCS/figures, from the parts of a run."""
+    """Write DOCS/tables.md and tables_draws.md, with pictures in DOCS/figures, from the parts of a run."""
     if not (run / "parts" / "settings.json").is_file():
         raise InputError(f"{run}: holds no run; make one with  scdp reproduce all --out {run}")
     given: dict[str, Any] = read_json(run / "parts" / "settings.json")
@@ -77,8 +88,11 @@ def write_page(run: Path, docs: Path) -> Path:
     origin = Paragraph(
         "`make results` makes this page. Its numbers come from the code of "
         f"{origins(parts)}.{left_out(parts)} Each row says how many chains and sweeps it had. What follows from "
-        "these numbers, and why, is in [what was found](results.md)."
+        "these numbers, and why, is in [what was found](results.md); draws, chains by their start, edit distances with "
+        "free merges and notes are in [behind the tables](tables_draws.md)."
     )
+    behind = [Heading(DETAILS, 1), Paragraph("Of the same run as [the tables](tables.md)."), *details(parts)]
+    write_atomically(docs / "tables_draws.md", to_markdown(behind, docs))
     write_atomically(docs / "tables.md", to_markdown([first, origin, *rest], docs))
     return docs / "tables.md"
 
@@ -89,9 +103,16 @@ def origins(parts: Sequence[Part]) -> str:
 
 
 def left_out(parts: Sequence[Part]) -> str:
-    """The tasks a run has not come to, which a reader would not miss."""
-    done = {part["task"] for part in parts}
-    titles = [entry.title for task, entry in TASKS.items() if task not in done]
+    """The tasks, and the systems on a task, that a run has not come to, which a reader would not miss."""
+    done = {(part["task"], part["system"]) for part in parts}
+    tasks = {task for task, _ in done}
+    titles = [entry.title for task, entry in TASKS.items() if task not in tasks]
+    titles += [
+        f"{system.title} on {TASKS[task].title.lower()}"
+        for task in TASKS
+        for system in SYSTEMS.values()
+        if task in tasks and system.applies_to(task) and (task, system.name) not in done
+    ]
     return f" Not run yet: {'; '.join(titles)}." if titles else ""
 
 
