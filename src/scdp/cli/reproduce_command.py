@@ -59,8 +59,8 @@ def reproduce(
     """Run the paper's experiments and make its tables.
 
     TASK is digits, identity, coreference or references. DIR gets results.json, results.md, pictures and
-    results.html, one page that needs nothing else. A full run has every table twice: for features scaled to unit
-    variance and for features as they come. Every finished part is kept at once, so an
+    results.html, one page that needs nothing else. A full run has every table twice, for features scaled to unit
+    variance and for features as they come, and takes an hour or more. Every finished part is kept at once, so an
     interrupted run goes on with the same command and --resume.
     """
     from scdp.paper.experiments.figures import require_matplotlib
