@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,8 @@ from scdp.blocking import (
     qgrams,
     tokens,
 )
+from scdp.blocking.by_size import pool as by_size
+from scdp.blocking.by_size.pool import SIZES, RulePool
 from scdp.blocking.cover import Demand, Kept, choose, greedy_path, without_superfluous
 from scdp.blocking.estimates import count_partners
 from scdp.blocking.learn import kept_through_links
@@ -261,3 +265,47 @@ def test_what_cannot_be_learned_from_is_named():
     empty = records_from({"a": [None, None], "b": ["same", "same"]})
     blocking, _ = learn_blocking(empty, [0, 0])
     assert len(candidate_pairs(empty, blocking)) == 1
+
+
+# ---- rules for tables of any size ----
+
+
+def test_links_are_learned_where_clusters_are_large_and_taken_where_rules_keep_too_little(monkeypatch):
+    made = make_records(900, "citations", seed=3, typos=0.3, missing=0.3)
+    cluster = np.unique(made.clusters, return_inverse=True)[1]
+    names = tuple(made.data.names)
+    pool = RulePool.learn(made.data, names, cluster, 0)
+    assert len(pool.links) == len(SIZES)
+    assert RulePool.from_words(pool.to_words()) == pool
+    kept, linked = pool.kept, pool.kept_through_links
+    assert (linked >= kept).all()
+    assert linked.sum() > kept.sum()
+    # Rules alone keep enough of anything: nothing is linked.
+    monkeypatch.setattr(by_size, "ENOUGH_KEPT", 0.0)
+    assert not pool.choose(made.data, names).blocking.links
+    monkeypatch.setattr(by_size, "ENOUGH_KEPT", 1.1)
+    chosen = pool.choose(made.data, names)
+    assert chosen.blocking.links == tuple(pool.rules[number] for number in pool.links[0])
+    pairs = candidate_pairs(made.data, chosen.blocking)
+    n_true = (np.bincount(cluster) * (np.bincount(cluster) - 1) // 2).sum()
+    together = (cluster[pairs.left] == cluster[pairs.right]).sum()
+    without = candidate_pairs(made.data, replace(chosen.blocking, links=()))
+    assert together > (cluster[without.left] == cluster[without.right]).sum()
+    assert together / n_true == pytest.approx(chosen.recall, abs=0.03)
+
+
+def test_pairs_alone_have_no_links():
+    made = make_records(600, "people", seed=3)
+    cluster = np.unique(made.clusters, return_inverse=True)[1]
+    pool = RulePool.learn(made.data, tuple(made.data.names), cluster, 0)
+    assert pool.links == ()
+    assert "links" not in pool.to_words()
+
+
+@pytest.mark.parametrize("links", [[[0]], [[0], [0], [0], [10_000]], [[0], [0], [0], [True]]])
+def test_links_of_a_stored_pool_are_checked(links):
+    made = make_records(300, "citations", seed=3)
+    cluster = np.unique(made.clusters, return_inverse=True)[1]
+    words = RulePool.learn(made.data, tuple(made.data.names), cluster, 0).to_words()
+    with pytest.raises(ValueError):
+        RulePool.from_words(words | {"links": links})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from scdp.blocking.estimates import Sample
 from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
 from scdp.blocking.keys import KeyMaker, TextColumns
+from scdp.blocking.learn import chosen_links, kept_through_links
 from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, identical, token_bound
 from scdp.blocking.training import proposed_rules, training_sample
 from scdp.table.records import Records
@@ -35,6 +37,8 @@ LEAST_KEPT, DEAREST = 0.02, 50.0
 RULE_WORK, TOKEN_WORK = 1.0, 0.3
 # So many labelled pairs tell which rules to take.
 MOST_PAIRS = 2_000
+# Links matter where a labelled cluster of two or more has so many pairs in the mean.
+FEWEST_LINKED = 2.0
 # Each pair is to be kept by so many rules of different columns; where the budget allows, by more.
 REDUNDANCIES = (2, 4, 8)
 MOST_RULES = 20
@@ -63,34 +67,63 @@ class BlockingReport(NamedTuple):
 
 
 class RulePool(NamedTuple):
-    """Rules, and which of the labelled pairs each keeps, as bits by size of table, rule and pair."""
+    """Rules, and which of the labelled pairs each keeps, as bits by size of table, rule and pair.
+
+    `links` are the numbers of the rules, by size of table, whose pairs are almost surely the same; `linked_bits` say
+    what each rule keeps through these. Both are empty where clusters are too small for links to matter.
+    """
 
     rules: tuple[Rule, ...]
     n_pairs: int
     bits: bytes
+    links: tuple[tuple[int, ...], ...] = ()
+    linked_bits: bytes = b""
 
     @property
     def kept(self) -> Booleans:
         """(sizes, rules, pairs)."""
+        return self._unpack(self.bits)
+
+    @property
+    def kept_through_links(self) -> Booleans:
+        """(sizes, rules, pairs)."""
+        return self._unpack(self.linked_bits)
+
+    def _unpack(self, bits: bytes) -> Booleans:
         shape = len(SIZES), len(self.rules), self.n_pairs
-        bits = np.unpackbits(np.frombuffer(self.bits, np.uint8), count=int(np.prod(shape)))
-        return bits.astype(bool).reshape(shape)
+        each = np.unpackbits(np.frombuffer(bits, np.uint8), count=int(np.prod(shape)))
+        return each.astype(bool).reshape(shape)
 
     @classmethod
     def learn(cls, records: Records, names: tuple[str, ...], cluster: Integers, seed: int) -> Self:
         """From labelled records, by their columns `names`."""
-        kept = []
+        kept, precise = [], []
         for size in SIZES:
             rng = np.random.default_rng([seed, 7])
             sample = training_sample(records, cluster, max(size, len(records)), MAX_BLOCK, WINDOW, rng)
             rules = proposed_rules(sample.maker.columns, names)
-            kept.append([estimate.kept for estimate in sample.estimates(rules)])
+            estimates = sample.estimates(rules)
+            kept.append([estimate.kept for estimate in estimates])
+            precise.append(chosen_links(sample, estimates))
         found = np.array(kept, dtype=bool)
-        if found.shape[2] > MOST_PAIRS:
-            found = found[:, :, np.linspace(0, found.shape[2] - 1, MOST_PAIRS).astype(np.int64)]
         useful = np.flatnonzero(found[0].mean(axis=1) >= LEAST_KEPT)
         some = tuple(rules[number] for number in useful.tolist())
-        return cls(some, found.shape[2], np.packbits(found[:, useful]).tobytes())
+        sizes = whole_clusters(sample.cluster_sizes)
+        if (sizes * (sizes - 1) // 2).sum() < FEWEST_LINKED * max(len(sizes), 1):
+            taken = np.linspace(0, found.shape[2] - 1, min(found.shape[2], MOST_PAIRS)).astype(np.int64)
+            found = found[:, useful][:, :, taken]
+            return cls(some, found.shape[2], np.packbits(found).tobytes())
+        found = found[:, useful, : int((sizes * (sizes - 1) // 2).sum())]
+        links = tuple(tuple(np.flatnonzero(np.isin(useful, each)).tolist()) for each in precise)
+        linked = np.array(
+            [
+                [kept_through_links(each, by_rule[list(own)].any(axis=0), sizes) for each in by_rule]
+                for by_rule, own in zip(found, links, strict=True)
+            ],
+            dtype=bool,
+        )
+        bits, linked_bits = (np.packbits(each).tobytes() for each in (found, linked))
+        return cls(some, found.shape[2], bits, links, linked_bits)
 
     def choose(self, records: Records, names: tuple[str, ...]) -> ChosenBlocking:
         """The rules that suit a table, by what they cost there.
@@ -98,18 +131,26 @@ class RulePool(NamedTuple):
         Which tokens are rare in a very large table cannot be seen in few labelled records, so that overlaps keep less
         of it than they seem to. There they are taken only where other rules keep too little.
         """
+        place = min(int(np.searchsorted(SIZES, len(records) / 2)), len(SIZES) - 1)
+        kept, everyone = self.kept[place], np.arange(len(self.rules))
         overlaps = np.array([isinstance(rule, Overlap) for rule in self.rules], dtype=bool)
         if len(records) >= COUNTED_ON * token_bound(MAX_BLOCK, len(records)) and not overlaps.all():
-            chosen = self._choose_among(np.flatnonzero(~overlaps), records, names)
+            chosen = self._choose_among(np.flatnonzero(~overlaps), kept, records, names)
             if chosen.recall >= ENOUGH_KEPT:
                 return chosen
-        return self._choose_among(np.arange(len(self.rules)), records, names)
+        chosen = self._choose_among(everyone, kept, records, names)
+        if chosen.recall >= ENOUGH_KEPT or not self.links or not self.links[place]:
+            return chosen
+        linked = self._choose_among(everyone, self.kept_through_links[place], records, names)
+        links = tuple(self.rules[number] for number in self.links[place])
+        return linked._replace(blocking=replace(linked.blocking, links=links))
 
-    def _choose_among(self, some: Integers, records: Records, names: tuple[str, ...]) -> ChosenBlocking:
-        """The same, of some of the rules."""
+    def _choose_among(
+        self, some: Integers, kept: Booleans, records: Records, names: tuple[str, ...]
+    ) -> ChosenBlocking:
+        """The same, of some of the rules, by the pairs that each keeps."""
         n = len(records)
-        rules = tuple(self.rules[number] for number in some)
-        kept = self.kept[min(int(np.searchsorted(SIZES, n / 2)), len(SIZES) - 1), some]
+        rules, kept = tuple(self.rules[number] for number in some), kept[some]
         candidates, tokens = count_candidates(records, rules)
         budget = candidate_budget(n)
         # To index the tokens of all records takes time and memory that more candidates would take.
@@ -130,7 +171,11 @@ class RulePool(NamedTuple):
     def to_words(self) -> dict[str, Any]:
         """Plain values for JSON."""
         rules = Blocking(self.rules).to_dict()["rule"] if self.rules else []
-        return {"rules": rules, "n_pairs": self.n_pairs, "kept": base64.b64encode(self.bits).decode()}
+        words = {"rules": rules, "n_pairs": self.n_pairs, "kept": base64.b64encode(self.bits).decode()}
+        if not self.links:
+            return words
+        linked = base64.b64encode(self.linked_bits).decode()
+        return words | {"links": list(map(list, self.links)), "linked": linked}
 
     @classmethod
     def from_words(cls, words: Mapping[str, Any]) -> Self:
@@ -140,9 +185,23 @@ class RulePool(NamedTuple):
         n_pairs = words["n_pairs"]
         if isinstance(n_pairs, bool) or not isinstance(n_pairs, int) or not 0 <= n_pairs <= MOST_PAIRS:
             raise ValueError
-        if len(bits) != -(-len(SIZES) * len(rules) * n_pairs // 8):
+        n_bytes = -(-len(SIZES) * len(rules) * n_pairs // 8)
+        if len(bits) != n_bytes:
             raise ValueError
-        return cls(rules, n_pairs, bits)
+        if "links" not in words:
+            return cls(rules, n_pairs, bits)
+        links, linked = words["links"], base64.b64decode(words["linked"], validate=True)
+        numbers = [number for each in links for number in each]
+        sound = len(links) == len(SIZES) and len(linked) == n_bytes
+        if not sound or not all(type(number) is int and 0 <= number < len(rules) for number in numbers):
+            raise ValueError
+        return cls(rules, n_pairs, bits, tuple(map(tuple, links)), linked)
+
+
+def whole_clusters(sizes: Integers) -> Integers:
+    """The sizes of the first clusters that have so many pairs together, as many as teach anything."""
+    upto = np.cumsum(sizes * (sizes - 1) // 2)
+    return sizes[: int((upto <= MOST_PAIRS).sum())]
 
 
 def candidate_budget(n_records: int) -> float:
