@@ -112,7 +112,10 @@ def test_of_many_candidates_those_stay_that_may_be_matches(monkeypatch, settled_
     wanted = candidate_pairs(blocked().records, BLOCKING)
     left, right = wanted.left.astype(np.int64), wanted.right.astype(np.int64)
     every = weigh(found.ensemble, left, right, Comparer.of(blocked().records, FIELDS).compare(left, right))
-    expected = every.take(every.log_odds >= CUT)
+    table = found.ensemble.table
+    assert table is not None
+    # Matches and strangers are told apart here by the evidence as by the learned score: the cut is not lowered.
+    expected = every.take(table.log_ratio(every.features) + found.ensemble.log_odds >= CUT)
     assert 0 < len(expected.left) < len(left)
     np.testing.assert_array_equal([found.pairs.left, found.pairs.right], [expected.left, expected.right])
     np.testing.assert_array_equal(found.pairs.features.view(np.int32), expected.features.view(np.int32))

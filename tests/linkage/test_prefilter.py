@@ -12,7 +12,16 @@ from scdp.datasets import make_records
 from scdp.linkage import prefilter
 from scdp.linkage.evidence import N_LEVELS, TableEvidence
 from scdp.linkage.features import Columns, Comparer
-from scdp.linkage.prefilter import CUT, SLACK, Prefilter, PrefilterRun
+from scdp.linkage.prefilter import (
+    CUT,
+    LOWEST_CUT,
+    MAY_MATCH,
+    MOST_LOST,
+    SLACK,
+    Prefilter,
+    PrefilterRun,
+    choose_cut,
+)
 from scdp.table.records import records_from
 
 FIELDS = (
@@ -137,3 +146,17 @@ def test_no_pairs_are_no_pairs():
     places, distances = PrefilterRun.of(rule, comparer).keep(np.zeros(0, np.int32), np.zeros(0, np.int32))
     assert places.shape == (0,)
     assert distances.shape == (0, 3)
+
+
+def test_the_cut_is_lower_where_the_learned_score_finds_matches_below_it():
+    rng = np.random.default_rng(0)
+    log_odds = np.concatenate([rng.normal(5, 1, 900), rng.normal(-9, 0.5, 100), rng.normal(-20, 1, 5000)])
+    probability = np.concatenate([np.full(1000, 0.9), np.full(5000, 0.01)])
+    cut = choose_cut(log_odds, probability)
+    assert LOWEST_CUT < cut < -9
+    lost = probability[(log_odds < cut) & (probability >= MAY_MATCH)].sum()
+    assert lost <= MOST_LOST * probability[:1000].sum()
+    # Where evidence and score agree, it stays; and it never follows a score that finds matches everywhere.
+    assert choose_cut(log_odds[:900], probability[:900]) == CUT
+    assert choose_cut(log_odds - 30, probability) == LOWEST_CUT
+    assert choose_cut(log_odds, np.zeros(6000)) == CUT

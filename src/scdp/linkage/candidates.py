@@ -23,7 +23,7 @@ from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
-from scdp.linkage.prefilter import CUT, Prefilter, PrefilterRun
+from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.table.records import Records
 
 # The match rate is settled by the candidates of about so many records.
@@ -33,7 +33,7 @@ N_STRANGERS = 200_000
 # More candidates than this go through the prefilter: to sample with all of them would take minutes.
 MOST_CANDIDATES = 300_000
 # Components of more records lose their least likely pairs, below one of these log-odds after another.
-MOST_CONNECTED = 10_000
+MOST_CONNECTED = 100_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
 
 
@@ -63,7 +63,7 @@ class Candidates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeighedPairs:
-    """Pairs with their features and the log-odds of being a match by the evidence alone."""
+    """Pairs with their features and the log-odds of being a match."""
 
     left: Integers
     right: Integers
@@ -98,7 +98,9 @@ def settle(
     ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
     if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
         return Settled(ensemble, None)
-    return Settled(ensemble, Prefilter.of(ensemble.table, features, comparer.time_pairs(*sample)))
+    probability = 1.0 / (1.0 + np.exp(-ensemble.mean_log_odds(features)))
+    seconds = comparer.time_pairs(*sample)
+    return Settled(ensemble, Prefilter.of(ensemble.table, features, seconds, probability))
 
 
 def settle_blocked(blocked: Blocked, comparer: Comparer, conditions: Conditions | None = None) -> Ensemble:
@@ -173,22 +175,21 @@ def link_pairs(
         return weigh(ensemble, one, other, comparer.compare(one, other, 1))
     places, distances = run.keep(left, right)
     one, other = left[places].astype(np.int64), right[places].astype(np.int64)
-    found = weigh(ensemble, one, other, comparer.complete(distances, one, other))
-    return found.take(found.log_odds >= CUT)
+    features = comparer.complete(distances, one, other)
+    kept = run.prefilter.table.log_ratio(features) >= run.prefilter.need
+    return weigh(ensemble, one[kept], other[kept], features[kept])
 
 
 def weigh(ensemble: Ensemble, left: Integers, right: Integers, features: Features) -> WeighedPairs:
-    """Pairs with their log-odds by the evidence of the table; 0 where there is none."""
-    table = ensemble.table
-    odds = np.zeros(len(left)) if table is None else table.log_ratio(features) + ensemble.log_odds
-    return WeighedPairs(left, right, features, odds)
+    """Pairs with their log-odds by the learned score."""
+    return WeighedPairs(left, right, features, ensemble.mean_log_odds(features))
 
 
-def draw_strangers(n: int) -> tuple[Integers, Integers]:
+def draw_strangers(n: int, n_drawn: int = N_STRANGERS) -> tuple[Integers, Integers]:
     """Random pairs of n records: the same on every machine."""
     rng = np.random.default_rng(n)
-    one = rng.integers(0, n, N_STRANGERS)
-    other = (one + rng.integers(1, max(n, 2), N_STRANGERS)) % n
+    one = rng.integers(0, n, n_drawn)
+    other = (one + rng.integers(1, max(n, 2), n_drawn)) % n
     return np.minimum(one, other), np.maximum(one, other)
 
 

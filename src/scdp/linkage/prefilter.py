@@ -18,8 +18,11 @@ from scdp._typing import Features, Floats, Integers
 from scdp.linkage.evidence import EDGES, TableEvidence
 from scdp.linkage.features import Comparer
 
-# Pairs that are less likely than this are dropped: log-odds.
-CUT = -5.0
+# Pairs that are less likely than this by the evidence are dropped: log-odds. Where the learned score finds matches
+# among them the cut is lower, down to the second; of all that may be matches, at most this share is dropped.
+CUT, LOWEST_CUT, MOST_LOST = -5.0, -15.0, 0.003
+# A pair may be a match from this probability on.
+MAY_MATCH = 0.05
 # Sums are rounded: a pair is dropped early only if it misses by more than that.
 SLACK = 1e-4
 # Two values that differ and have not been compared yet.
@@ -35,26 +38,52 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Prefilter:
-    """`order` are the comparisons, those first that rule out most for their time; `need` is the log-ratio that a pair
-    must reach."""
+    """`order` are the comparisons, those first that rule out most for their time; `cut` are the log-odds that a pair
+    must reach by the evidence."""
 
     order: tuple[int, ...]
     table: TableEvidence
-    need: float
+    cut: float
+
+    @property
+    def need(self) -> float:
+        """The log-ratio that a pair must reach."""
+        return self.cut - self.table.log_odds_of_match
 
     @classmethod
-    def of(cls, table: TableEvidence, candidates: Features, seconds: Floats | None = None) -> Self:
-        """For one table, from the features of some of its candidates; `seconds` is how long each comparison takes.
+    def of(
+        cls,
+        table: TableEvidence,
+        candidates: Features,
+        seconds: Floats | None = None,
+        probability: Floats | None = None,
+    ) -> Self:
+        """For one table, from the features of some of its candidates; `seconds` is how long each comparison takes, and
+        `probability` that of each of these candidates for being a match by the learned score.
 
         What is kept does not hang on the order, so that times may differ from run to run.
         """
         most = table.ratio.max(axis=1) * table.layout.share
+        cut = CUT
+        if probability is not None:
+            cut = choose_cut(table.log_ratio(candidates) + table.log_odds_of_match, probability)
         candidates = np.ascontiguousarray(candidates[:: max(len(candidates) // MOST_LOOKED_AT, 1)])
         said = table.by_comparison(candidates)
         open_pairs = ~np.isnan(candidates[:, : len(most)]) & (candidates[:, : len(most)] > EDGES[0])
         ruled_out = np.where(open_pairs, most - said, 0.0).mean(axis=0) if len(candidates) else most
         order = np.argsort(-ruled_out / (1.0 if seconds is None else seconds), kind="stable")
-        return cls(tuple(order.tolist()), table, CUT - table.log_odds_of_match)
+        return cls(tuple(order.tolist()), table, cut)
+
+
+def choose_cut(log_odds: Floats, probability: Floats) -> float:
+    """The log-odds by the evidence below which hardly any pair may be a match by the learned score."""
+    may_match = probability >= MAY_MATCH
+    if not may_match.any():
+        return CUT
+    found, weight = log_odds[may_match], probability[may_match]
+    order = np.argsort(found)
+    dropped = np.cumsum(weight[order]) <= MOST_LOST * weight.sum()
+    return float(np.clip(found[order[min(int(dropped.sum()), len(order) - 1)]], LOWEST_CUT, CUT))
 
 
 @dataclass(frozen=True, eq=False)
