@@ -17,9 +17,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from benchmarks.honesty import Cell, loaders, split
 from scdp.linkage import trees
 from scdp.linkage.features import Columns
-from scdp.linkage.fit import MOST_RECORDS
 from scdp.linkage.sources import RecordSource
-from scdp.linkage.training.folds import split_in_halves, take_whole_clusters
+from scdp.linkage.training.folds import split_in_halves
 from scdp.linkage.trees import Trees, fit_trees
 from scdp.table.spec import propose
 
@@ -33,11 +32,11 @@ def halves_of(name: str) -> tuple[list[Half], np.ndarray]:
     spec = items.spec or propose(records, None)
     source = RecordSource.of(records, spec, np.arange(len(known)), None)
     rng = np.random.default_rng(0)
-    chosen = take_whole_clusters(np.arange(len(known)), known, MOST_RECORDS, rng)
+    chosen = source.choose(known, rng)
     halves = []
     for half in split_in_halves(known[chosen], np.zeros_like(chosen), rng):
         own = known[chosen[half]]
-        pairs = source.pairs(chosen[half])
+        pairs = source.pairs(chosen[half], own).pairs
         halves.append((pairs.features, own[pairs.left] == own[pairs.right]))
     return halves, Columns.of(spec.fields).sign
 

@@ -20,6 +20,7 @@ from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ens
 from scdp.linkage.law import NO_MERGE, Pairs, Weights
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
 from scdp.linkage.training.folds import (
+    LabelledPairs,
     PreparedFold,
     TrainingFold,
     check_teachable,
@@ -71,7 +72,7 @@ def fit_points(
 
 
 def fold_of(source: RecordSource, cluster: np.ndarray, seed: int = 0) -> TrainingFold:
-    pairs = source.pairs(np.arange(len(cluster)))
+    pairs = source.pairs(np.arange(len(cluster)), cluster).pairs
     orders = tuple(np.random.default_rng(seed).permutation(len(cluster)) for _ in range(2))
     return TrainingFold(pairs, canonical_labels(cluster.tolist()), None, orders)
 
@@ -248,9 +249,11 @@ def test_few_labels_give_an_ensemble(cluster: list[int]):
     assert len(held_out.probability) == 0
     assert held_out.tunings == UNTUNED
     assert {member.merge for member in ensemble.members} == {NO_MERGE}
-    drawn = ensemble.sample(source.pairs(np.arange(20)), np.full(20, -1), 6, 0)
+    drawn = ensemble.sample(source.pairs(np.arange(20), known[:20]).pairs, np.full(20, -1), 6, 0)
     assert drawn.shape == (6, 20)
-    without, _ = fit_points(PairSource(points()[0].pairs(np.arange(len(known)))), known, Choices(n_members=2))
+    without, _ = fit_points(
+        PairSource(points()[0].pairs(np.arange(len(known)), known).pairs), known, Choices(n_members=2)
+    )
     assert without.evidence is None
 
 
@@ -343,7 +346,7 @@ def test_learning_is_the_same_for_any_number_of_jobs(make):
 def test_draws_are_the_same_for_any_number_of_draws_and_jobs():
     source, cluster = points()
     ensemble, _ = fit_points(source, cluster)
-    pairs, nobody = source.pairs(np.arange(48)), np.full(48, -1)
+    pairs, nobody = source.pairs(np.arange(48), cluster).pairs, np.full(48, -1)
     drawn = ensemble.sample(pairs, nobody, 7, 3)
     np.testing.assert_array_equal(ensemble.sample(pairs, nobody, 7, 3, n_jobs=2), drawn)
     np.testing.assert_array_equal(ensemble.sample(pairs, nobody, 4, 3), drawn[:4])
@@ -386,7 +389,7 @@ def test_trees_are_trained_where_they_can_be_or_are_asked_for(monkeypatch):
 
 def test_trees_never_saw_the_clusters_that_they_judge(monkeypatch):
     source, cluster = people()
-    halves: list[Pairs] = []
+    halves: list[LabelledPairs] = []
     judged: list[np.ndarray] = []
     learn = fit.fit_trees_on
 
@@ -407,7 +410,7 @@ def test_trees_never_saw_the_clusters_that_they_judge(monkeypatch):
     assert len(halves) == 2
     assert [number for number, _ in judged] == [1, 0]
     for number, features in judged:
-        np.testing.assert_array_equal(features, halves[1 - number].features)
+        np.testing.assert_array_equal(features, halves[1 - number].pairs.features)
 
 
 # ---- set to a table ----

@@ -72,13 +72,27 @@ def test_sampled_pairs_stand_for_all_and_the_nearest_are_among_them(monkeypatch)
     together = np.arange(1000) < 300
     features = np.where(together[:, None], 0.0, 0.2 + rng.random((1000, 1))).astype(np.float32)
     features = np.column_stack([features, np.full(1000, np.nan)]).astype(np.float32)
-    chosen, weight = sample_pairs(features, together, rng)
+    chosen, weight = sample_pairs(features, together, np.ones(1000), rng)
     assert len(chosen) == len(set(chosen.tolist())) == 100
     assert together[chosen].sum() == 50
     assert weight[together[chosen]].sum() == pytest.approx(300)
     assert weight[~together[chosen]].sum() == pytest.approx(700)
     nearest = 300 + np.argsort(features[300:, 0])[:25]
     assert set(nearest.tolist()) <= set(chosen[weight == 1.0].tolist())
+
+
+def test_pairs_that_stand_for_others_are_sampled_as_often(monkeypatch):
+    monkeypatch.setattr(trees, "MOST_PAIRS", 1000)
+    rng = np.random.default_rng(0)
+    together = np.arange(5000) < 10
+    features = np.where(together[:, None], 0.0, 0.2 + rng.random((5000, 1))).astype(np.float32)
+    stands_for = np.where(np.arange(5000) % 2, 1.0, 9.0)
+    stands_for[together] = 1.0
+    chosen, weight = sample_pairs(features, together, stands_for, rng)
+    assert weight.sum() == pytest.approx(stands_for.sum(), rel=0.01)
+    # Of the pairs that are not the nearest, nine in ten are of those that stand for nine: six standard errors.
+    far = chosen[10 + 495 :]
+    assert (stands_for[far] == 9).mean() == pytest.approx(0.9, abs=6 * np.sqrt(0.09 / len(far)))
 
 
 def test_trees_never_turn_back():

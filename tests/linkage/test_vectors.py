@@ -133,7 +133,7 @@ def test_vectors_are_a_source_of_any_part():
     rng = np.random.default_rng(0)
     values, documents = rng.normal(size=(30, 2)), np.arange(30) % 2
     view, items = view_of(values), np.array([3, 8, 1, 20, 22])
-    found = VectorSource(values, documents, view).pairs(items)
+    found = VectorSource(values, documents, view).pairs(items, np.arange(5)).pairs
     expected = view.pairs(values[items], documents[items])
     assert (
         as_dict(found).keys()

@@ -18,8 +18,7 @@ from scdp.compare.distances import memory_bytes
 from scdp.estimators.inputs import Compared, Points, Precomputed, codes, n_pairs
 from scdp.io.memory import Need
 from scdp.linkage.features import MOST_PAIRS
-from scdp.linkage.fit import MOST_RECORDS
-from scdp.linkage.sources import MOST_COORDINATES, N_NEIGHBOURS, WALK_STEPS
+from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOURS, WALK_STEPS
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
 from scdp.table.records import Records
@@ -101,8 +100,8 @@ def draws_need(n_hidden: int, n_chains: int, n_draws: int) -> Need:
 
 def training_needs(rows: Extent) -> list[Need]:
     """Of learning the resolver's law, from at most so many rows."""
-    n = min(len(rows) - rows.n_hidden, MOST_RECORDS)
-    pairs, width = n * (n - 1) // 2, n_columns(rows)
+    n = len(rows) - rows.n_hidden
+    pairs, width = min(n * (n - 1) // 2, MOST_PAIRS_TAUGHT), n_columns(rows)
     kept = 2 * pairs * (9 * width + 60)
     made = pairs * bytes_of_view(width) if rows.kind is Points else 0
     return [Need(f"learning from {n:,} rows", kept + made, "give fewer known rows")]

@@ -221,11 +221,14 @@ class Evidence:
     strangers: Floats | None = None
 
     @classmethod
-    def learn(cls, layout: Layout, features: Features, weight: Floats) -> Self:
-        """From labelled pairs; `weight` is 0 for pairs of different clusters."""
+    def learn(
+        cls, layout: Layout, features: Features, weight: Floats, stands_for: Floats | None = None
+    ) -> Self:
+        """From labelled pairs; `weight` is 0 for pairs of different clusters, which stand for so many each."""
         together = weight > 0
         counts = levels_of(features[together], layout.n_comparisons, weight[together])
-        strangers = levels_of(features[~together], layout.n_comparisons) + 0.5
+        others = None if stands_for is None else stands_for[~together]
+        strangers = levels_of(features[~together], layout.n_comparisons, others) + 0.5
         return cls(layout, counts, strangers / strangers.sum(axis=1, keepdims=True))
 
     def without(self, other: Floats) -> Evidence:

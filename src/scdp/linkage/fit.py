@@ -19,6 +19,7 @@ from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.evidence import Evidence, Layout, TableEvidence
 from scdp.linkage.law import Pairs
 from scdp.linkage.training.folds import (
+    LabelledPairs,
     LabelledSource,
     TrainingFold,
     check_teachable,
@@ -28,7 +29,6 @@ from scdp.linkage.training.folds import (
     mean_partners,
     prepare,
     split_in_halves,
-    take_whole_clusters,
 )
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut, calibrate
 from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise, spread_evenly, spread_of_bias
@@ -37,8 +37,6 @@ from scdp.linkage.trees import Trees, fit_trees
 
 N_MEMBERS = 8
 N_RESCANS = 2
-# Learning looks at whole clusters of at most so many records.
-MOST_RECORDS = 900
 # Clusters of two or more that boosted trees need: they learn from one half and are judged on the other.
 FEWEST_FOR_TREES = 40
 MOST_TREE_FEATURES = 60
@@ -75,25 +73,27 @@ def fit_ensemble(
     check_teachable(cluster)
     rng = np.random.default_rng(seed)
     report = StepProgress(progress, 5 + choices.n_members)
-    items = take_whole_clusters(np.arange(len(cluster)), cluster, MOST_RECORDS, rng)
+    items = source.choose(cluster, rng)
     halves = split_in_halves(cluster[items], group[items], rng)
     boosted = can_train_trees(cluster[items], len(sign)) if choices.boosted is None else choices.boosted
     boosted = boosted and len(halves) == 2
     parts = [items[half] for half in halves] or [items]
-    raw = [source.pairs(part) for part in parts]
+    raw = [source.pairs(part, cluster[part]) for part in parts]
     trees: tuple[Trees, ...] = ()
     if boosted:
         trees = tuple(
-            fit_trees_on(pairs, cluster[part], sign, rng) for pairs, part in zip(raw, parts, strict=True)
+            fit_trees_on(found, cluster[part], sign, rng) for found, part in zip(raw, parts, strict=True)
         )
     report.step()
     folds = [
-        make_fold(pairs, cluster[part], trees[1 - number].log_ratio(pairs.features) if boosted else None, rng)
-        for number, (pairs, part) in enumerate(zip(raw, parts, strict=True))
+        make_fold(
+            found, cluster[part], trees[1 - number].log_ratio(found.pairs.features) if boosted else None, rng
+        )
+        for number, (found, part) in enumerate(zip(raw, parts, strict=True))
     ]
-    whole = (
-        folds if boosted or len(folds) == 1 else [make_fold(source.pairs(items), cluster[items], None, rng)]
-    )
+    whole = folds
+    if not boosted and len(folds) > 1:
+        whole = [make_fold(source.pairs(items, cluster[items]), cluster[items], None, rng)]
     evidence = None if layout is None else learn_evidence(layout, whole)
     signs = _signs(sign, layout is not None, boosted)
     knots = make_knots(whole, signs, layout is not None, rng)
@@ -162,15 +162,20 @@ def can_train_trees(cluster: Integers, n_features: int) -> bool:
     return int((sizes > 1).sum()) >= FEWEST_FOR_TREES and n_features <= MOST_TREE_FEATURES
 
 
-def fit_trees_on(pairs: Pairs, cluster: Integers, sign: Integers, rng: np.random.Generator) -> Trees:
+def fit_trees_on(
+    labelled: LabelledPairs, cluster: Integers, sign: Integers, rng: np.random.Generator
+) -> Trees:
     """Trees that tell members from strangers among these pairs."""
+    pairs, stands_for = labelled
     together = cluster[pairs.left] == cluster[pairs.right]
-    return fit_trees(pairs.features, together, sign, rng)
+    return fit_trees(pairs.features, together, sign, rng, stands_for=stands_for)
 
 
 def _training_table(evidence: Evidence, folds: Sequence[TrainingFold]) -> TableEvidence:
     features = np.concatenate([fold.pairs.features for fold in folds])
-    return evidence.in_table(features, features, len(features))
+    whole = all(fold.stands_for is None for fold in folds)
+    strangers = features if whole else np.concatenate([fold.random_pairs() for fold in folds])
+    return evidence.in_table(strangers, features, sum(fold.n_pairs for fold in folds))
 
 
 def _signs(sign: Integers, based: bool, boosted: bool) -> Integers:

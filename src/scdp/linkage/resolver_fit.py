@@ -109,12 +109,11 @@ class ResolverFit:
         source: LabelledSource
         if isinstance(rows, Compared):
             columns = Columns.of(rows.spec.fields)
-            source = RecordSource.of(
-                rows.records, rows.spec, labelled, None if groups is None else group, conditions
-            )
             sign, layout = columns.sign, columns.layout
             if groups is None:
                 ladder = learn_ladder(rows.records.take(labelled), rows.spec, cluster, seed)
+            own = None if groups is None else group
+            source = RecordSource.of(rows.records, rows.spec, labelled, own, conditions, ladder)
         elif isinstance(rows, Points):
             values = rows.values[labelled]
             view = VectorView.of(values, cluster, rows.mean, units(rows.scale))
@@ -122,7 +121,8 @@ class ResolverFit:
         else:
             assert isinstance(rows, Precomputed)
             every = pairs_of(rows.distances)
-            source = PairSource(every if len(labelled) == every.n_items else every.take(labelled))
+            some = every if len(labelled) == every.n_items else every.take(labelled)
+            source = PairSource(some, None if groups is None else group[labelled])
         names = features if view is None else view.names
         sign = np.full(len(names), -1, dtype=np.int64) if sign is None else sign
         ensemble, held_out = fit_ensemble(
@@ -391,6 +391,6 @@ def _measure_importance(
     """By comparison, how much the log-odds of some labelled pairs hang on it."""
     rng = np.random.default_rng([seed, 2])
     items = take_whole_clusters(np.arange(len(cluster)), cluster, IMPORTANCE_RECORDS, rng)
-    pairs = source.pairs(items)
+    pairs = source.pairs(items, cluster[items]).pairs
     picked = rng.choice(len(pairs), min(IMPORTANCE_PAIRS, len(pairs)), replace=False)
     return np.abs(lose_each(ensemble, pairs.features[picked], n_names)).mean(axis=0)

@@ -6,19 +6,24 @@ cluster are close though many steps apart. They are made anew for each set of it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Floats, Groups, Integers
+from scdp._typing import Floats, Integers
+from scdp.blocking import CandidatePairs, candidate_pairs
+from scdp.blocking.by_size.ladder import MOST_CANDIDATES_A_RECORD, Ladder
 from scdp.compare.distances import Distances
 from scdp.compare.distances.storage import safe_unit
 from scdp.errors import InputError
+from scdp.linkage.candidates import draw_strangers
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
+from scdp.linkage.training.folds import MOST_RECORDS, LabelledPairs, choose_whole, take_whole_clusters
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -30,6 +35,10 @@ MOST_COORDINATES = 16
 # The covariance within clusters is drawn this far towards a round one: few clusters cannot tell all of it.
 ROUNDNESS = 0.3
 FARTHEST = 6.0
+# Where candidates alone are compared, learning looks at whole clusters of at most so many records, at so many pairs of
+# one cluster, and at so many random pairs.
+MOST_BLOCKED, MOST_TOGETHER, MOST_FAR = 6_000, 200_000, 50_000
+MOST_PAIRS_TAUGHT = MOST_BLOCKED * MOST_CANDIDATES_A_RECORD + MOST_TOGETHER + MOST_FAR
 SAME_SIZE = 10.0
 
 
@@ -178,19 +187,28 @@ class PairSource:
     """Pairs that are there already; a part of the items has a part of the pairs."""
 
     every: Pairs
+    groups: Integers | None = None
 
-    def pairs(self, items: Integers) -> Pairs:
-        return self.every.take(items)
+    def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
+        return choose_whole(cluster, self.groups, rng)
+
+    def pairs(self, items: Integers, cluster: Integers) -> LabelledPairs:
+        return LabelledPairs(self.every.take(items))
 
 
 @dataclass(frozen=True, eq=False)
 class RecordSource:
-    """Records, compared when a part of them is asked for; rarity is counted over all of them."""
+    """Records, compared when a part of them is asked for; rarity is counted over all of them.
+
+    Of many records in one group only the candidates of a blocking are compared, with all pairs of one cluster and a
+    sample of the others; `find_candidates` is None where all pairs are.
+    """
 
     comparer: Comparer
     labelled: Integers
-    groups: Groups
+    groups: Integers | None
     conditions: Conditions | None = None
+    find_candidates: Callable[[Integers], CandidatePairs] | None = None
 
     @classmethod
     def of(
@@ -198,17 +216,69 @@ class RecordSource:
         records: Records,
         spec: Spec,
         labelled: Integers,
-        groups: Groups,
+        groups: Integers | None,
         conditions: Conditions | None = None,
+        ladder: Ladder | None = None,
     ) -> RecordSource:
-        return cls(Comparer.of(records, spec.fields), labelled, groups, conditions)
+        source = cls(Comparer.of(records, spec.fields), labelled, groups, conditions)
+        if (
+            ladder is None
+            or groups is not None
+            or (conditions is not None and conditions.uncompared is not None)
+        ):
+            return source
 
-    def pairs(self, items: Integers) -> Pairs:
+        def find_candidates(rows: Integers) -> CandidatePairs:
+            some = records.take(rows)
+            return candidate_pairs(some, ladder.choose(some, spec).blocking)
+
+        return replace(source, find_candidates=find_candidates)
+
+    def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
+        if self.find_candidates is None:
+            return choose_whole(cluster, None if self.groups is None else self.groups[self.labelled], rng)
+        return take_whole_clusters(np.arange(len(cluster)), cluster, MOST_BLOCKED, rng, MOST_TOGETHER)
+
+    def pairs(self, items: Integers, cluster: Integers) -> LabelledPairs:
         rows = self.labelled[items]
+        if self.find_candidates is not None and len(rows) > MOST_RECORDS // 2:
+            return self._near_pairs(rows, cluster)
         pairs = self.comparer.compare_some(rows, None if self.groups is None else self.groups[rows])
-        if self.conditions is None or self.conditions.uncompared is None:
-            return pairs
-        return pairs.select(self.conditions.may_meet(rows[pairs.left], rows[pairs.right]))
+        if self.conditions is not None and self.conditions.uncompared is not None:
+            pairs = pairs.select(self.conditions.may_meet(rows[pairs.left], rows[pairs.right]))
+        return LabelledPairs(pairs)
+
+    def _near_pairs(self, rows: Integers, cluster: Integers) -> LabelledPairs:
+        """Candidates and pairs of one cluster, each for itself, and random other pairs, which stand for the rest."""
+        assert self.find_candidates is not None
+        n = len(rows)
+        found = self.find_candidates(rows)
+        near = np.union1d(found.left.astype(np.int64) * n + found.right, _pairs_together(cluster))
+        far = np.setdiff1d(_random_pairs(n), near)
+        n_rest = n * (n - 1) // 2 - len(near)
+        each = np.concatenate([np.ones(len(near)), np.full(len(far), n_rest / max(len(far), 1))])
+        left, right = np.divmod(np.concatenate([near, far]), n)
+        order = np.lexsort((right, left))
+        left, right = left[order], right[order]
+        features = self.comparer.compare(rows[left], rows[right])
+        return LabelledPairs(Pairs(n, left, right, features), each[order])
+
+
+def _pairs_together(cluster: Integers) -> Integers:
+    """Pairs i < j of one cluster, as i times the number of records plus j."""
+    n = len(cluster)
+    codes = np.unique(cluster, return_inverse=True)[1]
+    found = [np.zeros(0, dtype=np.int64)]
+    for members in rows_of(codes):
+        one, other = np.triu_indices(len(members), k=1)
+        found.append(members[one] * n + members[other])
+    return np.concatenate(found)
+
+
+def _random_pairs(n: int) -> Integers:
+    """Some pairs i < j of n records, as i times n plus j, each once."""
+    left, right = draw_strangers(n, MOST_FAR)
+    return np.unique(left * n + right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +289,9 @@ class VectorSource:
     documents: Integers | None
     view: VectorView
 
-    def pairs(self, items: Integers) -> Pairs:
+    def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
+        return choose_whole(cluster, self.documents, rng)
+
+    def pairs(self, items: Integers, cluster: Integers) -> LabelledPairs:
         documents = None if self.documents is None else self.documents[items]
-        return self.view.pairs(self.values[items], documents)
+        return LabelledPairs(self.view.pairs(self.values[items], documents))

@@ -102,12 +102,17 @@ def fit_trees(
     sign: Integers,
     rng: np.random.Generator,
     n_rounds: int = N_ROUNDS,
+    stands_for: Floats | None = None,
 ) -> Trees:
-    """Trees that tell pairs of one cluster from others, rising (+1) or falling (-1) with each feature."""
+    """Trees that tell pairs of one cluster from others, rising (+1) or falling (-1) with each feature.
+
+    `stands_for` is how many pairs each of them stands for, one unless given.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    chosen, weight = sample_pairs(features, together, rng)
+    each = np.ones(len(features)) if stands_for is None else stands_for
+    chosen, weight = sample_pairs(features, together, each, rng)
     seen = features[chosen]
     # Scikit-learn fails on a feature that is missing everywhere; of a constant one the trees never ask.
     seen[:, np.isnan(seen).all(axis=0)] = 0.0
@@ -123,11 +128,13 @@ def fit_trees(
     # Threads of several fits at once would only wait for each other.
     with threadpool_limits(limits=1):
         model.fit(seen, together[chosen], sample_weight=weight)
-    return _as_arrays(model, log_odds(float(together.mean())))
+    return _as_arrays(model, log_odds(float(together.sum() / each.sum())))
 
 
-def sample_pairs(features: Features, together: Booleans, rng: np.random.Generator) -> tuple[Integers, Floats]:
-    """At most `MOST_PAIRS` pairs, and how many each stands for.
+def sample_pairs(
+    features: Features, together: Booleans, stands_for: Floats, rng: np.random.Generator
+) -> tuple[Integers, Floats]:
+    """At most `MOST_PAIRS` pairs, and how many each stands for, from pairs that stand for so many each.
 
     Up to half are of one cluster. Of the others, half are those that look most like them, and half are random.
     """
@@ -135,14 +142,18 @@ def sample_pairs(features: Features, together: Booleans, rng: np.random.Generato
     if len(same) > MOST_PAIRS // 2:
         same = rng.choice(same, MOST_PAIRS // 2, replace=False)
     room = MOST_PAIRS - len(same)
-    near, far = others, others[:0]
+    near, far, left_over = others, others[:0], 0.0
     if len(others) > room:
         others = others[np.argsort(-_likeness(features, together)[others], kind="stable")]
-        near, far = others[: room // 2], rng.choice(others[room // 2 :], room - room // 2, replace=False)
+        near, rest = others[: room // 2], others[room // 2 :]
+        left_over = float(stands_for[rest].sum())
+        alike = not np.ptp(stands_for[rest])
+        share = None if alike else stands_for[rest] / left_over
+        far = rng.choice(rest, room - room // 2, replace=not alike, p=share)
     weights = [
         np.full(len(same), together.sum() / max(len(same), 1)),
-        np.ones(len(near)),
-        np.full(len(far), (len(others) - len(near)) / max(len(far), 1)),
+        stands_for[near],
+        np.full(len(far), left_over / max(len(far), 1)),
     ]
     return np.concatenate([same, near, far]), np.concatenate(weights)
 

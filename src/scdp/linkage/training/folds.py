@@ -10,34 +10,77 @@ import numpy as np
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.errors import InputError
 from scdp.folds import canonical_labels, held_out_sets
-from scdp.linkage.ensemble import BASE, NEGLIGIBLE, Knots, Parameters, Places
+from scdp.linkage.ensemble import BASE, FLOOR, NEGLIGIBLE, Knots, Parameters, Places
 from scdp.linkage.evidence import Evidence, Layout, TableEvidence, levels_of, log_odds, member_weights
 from scdp.linkage.law import Pairs
 
 N_ORDERS = 2
 N_FOLDS = 5
 KNOT_PAIRS = 200_000
+# Learning looks at all pairs of at most so many records, or at as many pairs within groups.
+MOST_RECORDS = 900
+# Groups can be held out where there are so many.
+FEWEST_GROUPS = 4
+
+
+class LabelledPairs(NamedTuple):
+    """Pairs of records of known clusters: all of them, or all that may be matches and some of the others.
+
+    `stands_for` is how many pairs each stands for, None where they are all.
+    """
+
+    pairs: Pairs
+    stands_for: Floats | None = None
 
 
 class LabelledSource(Protocol):
     """Records of known clusters, of which any part can be asked for as pairs."""
 
-    def pairs(self, items: Integers) -> Pairs: ...
+    def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
+        """The records to learn from: whole clusters, as many as there is time for."""
+        ...
+
+    def pairs(self, items: Integers, cluster: Integers) -> LabelledPairs:
+        """Pairs of some records, whose clusters are these; all pairs of one cluster are among them."""
+        ...
 
 
 class TrainingFold(NamedTuple):
-    """Records of known clusters: features of their pairs, what trees say of them, and orders to place them in."""
+    """Records of known clusters: features of their pairs, what trees say of them, and orders to place them in.
+
+    `stands_for` is how many pairs of the records each stands for, None where all pairs are there.
+    """
 
     pairs: Pairs
     cluster: Integers
     trees: Floats | None
     orders: tuple[Integers, ...]
+    stands_for: Floats | None = None
+
+    @property
+    def n_pairs(self) -> float:
+        """Of all records of the fold."""
+        return float(len(self.pairs) if self.stands_for is None else self.stands_for.sum())
+
+    @property
+    def match_share(self) -> float:
+        """The share of all pairs that are of one cluster."""
+        together = self.cluster[self.pairs.left] == self.cluster[self.pairs.right]
+        return float(together.sum() / max(self.n_pairs, 1.0))
+
+    def random_pairs(self) -> Features:
+        """Features of pairs as they are at random: every pair, or as often as it stands for others."""
+        if self.stands_for is None:
+            return self.pairs.features
+        upto = np.cumsum(self.stands_for)
+        places = np.searchsorted(upto, upto[-1] * (np.arange(len(upto)) + 0.5) / len(upto))
+        return self.pairs.features[places]
 
 
 class PreparedFold(NamedTuple):
     """A fold whose pairs have all columns of the score; `log_odds` is of a random pair of it for being a match.
 
-    Pairs that were left out have the score `floor`.
+    Pairs that were left out have the score `floor`, and `stands_for` is how many each of those here stands for.
     """
 
     places: Places
@@ -46,6 +89,7 @@ class PreparedFold(NamedTuple):
     orders: tuple[Integers, ...]
     log_odds: float
     floor: float = 0.0
+    stands_for: Floats | None = None
 
     def without_unlikely(self, parameters: Parameters) -> PreparedFold:
         """Without the pairs that are as good as certain not to be matches, which make most of the work."""
@@ -57,7 +101,9 @@ class PreparedFold(NamedTuple):
         pairs = Pairs(
             self.pairs.n_items, self.pairs.left[kept], self.pairs.right[kept], self.pairs.features[kept]
         )
-        return self._replace(places=places, pairs=pairs, floor=float(score[~kept].mean()))
+        weight = None if self.stands_for is None else self.stands_for[~kept]
+        floor = float(np.average(score[~kept], weights=weight))
+        return self._replace(places=places, pairs=pairs, floor=floor, stands_for=None)
 
 
 def check_teachable(cluster: Integers) -> None:
@@ -77,27 +123,49 @@ def teaches(cluster: Integers) -> bool:
     return 1 < len(np.unique(cluster)) < len(cluster)
 
 
-def take_whole_clusters(items: Integers, cluster: Integers, most: int, rng: np.random.Generator) -> Integers:
-    """Whole clusters of these records, as many as there is room for; at least two."""
-    if len(items) <= most:
-        return items
+def choose_whole(cluster: Integers, group: Integers | None, rng: np.random.Generator) -> Integers:
+    """Records to learn from by all their pairs: whole groups, where there are some, or else whole clusters."""
+    everyone = np.arange(len(cluster))
+    if group is None:
+        return take_whole_clusters(everyone, cluster, MOST_RECORDS, rng)
+    sizes = np.bincount(group)
+    order = rng.permutation(len(sizes))
+    room = MOST_RECORDS * (MOST_RECORDS - 1) // 2
+    n_taken = int((np.cumsum(sizes[order] * (sizes[order] - 1) // 2) <= room).sum())
+    if n_taken < min(FEWEST_GROUPS, len(sizes)):
+        return take_whole_clusters(everyone, cluster, MOST_RECORDS, rng)
+    return everyone[np.isin(group, order[:n_taken])]
+
+
+def take_whole_clusters(
+    items: Integers,
+    cluster: Integers,
+    most: int,
+    rng: np.random.Generator,
+    most_together: float = np.inf,
+) -> Integers:
+    """Whole clusters, at least two, as many as there is room for by records and by pairs of one cluster."""
     names, codes = np.unique(cluster[items], return_inverse=True)
-    order = rng.permutation(len(names))
     sizes = np.bincount(codes)
+    n_together = sizes * (sizes - 1) // 2
+    if len(items) <= most and n_together.sum() <= most_together:
+        return items
+    order = rng.permutation(len(names))
     # A cluster that is too large for the room left is passed over, so that smaller ones still find a place.
     kept: list[int] = []
-    room = most
+    room, room_together = float(most), most_together
     for name in order:
-        if sizes[name] <= room or len(kept) < 2:
+        if (sizes[name] <= room and n_together[name] <= room_together) or len(kept) < 2:
             kept.append(name)
-            room -= int(sizes[name])
+            room -= sizes[name]
+            room_together -= n_together[name]
     chosen: Integers = items[np.isin(codes, kept)]
     return chosen
 
 
 def split_in_halves(cluster: Integers, group: Integers, rng: np.random.Generator) -> list[Integers]:
     """Two halves of the clusters (or groups), each of which teaches something; none where there are too few."""
-    units = group if len(np.unique(group)) >= 4 else cluster
+    units = group if len(np.unique(group)) >= FEWEST_GROUPS else cluster
     if len(np.unique(units)) < 4:
         return []
     for _ in range(20):
@@ -115,18 +183,20 @@ def mean_partners(cluster: Integers) -> float:
 
 
 def make_fold(
-    pairs: Pairs, cluster: Integers, trees: Floats | None, rng: np.random.Generator
+    labelled: LabelledPairs, cluster: Integers, trees: Floats | None, rng: np.random.Generator
 ) -> TrainingFold:
     """A fold of these pairs, with random orders to place its records in."""
+    pairs, stands_for = labelled
     orders = tuple(rng.permutation(pairs.n_items) for _ in range(N_ORDERS))
-    return TrainingFold(pairs, canonical_labels(cluster.tolist()), trees, orders)
+    return TrainingFold(pairs, canonical_labels(cluster.tolist()), trees, orders, stands_for)
 
 
 def learn_evidence(layout: Layout, folds: Sequence[TrainingFold]) -> Evidence:
     """The evidence that the labelled pairs of all folds teach."""
     features = np.concatenate([fold.pairs.features for fold in folds])
     weights = [member_weights(fold.cluster, fold.pairs.left, fold.pairs.right)[1] for fold in folds]
-    return Evidence.learn(layout, features, np.concatenate(weights))
+    each = [np.ones(len(fold.pairs)) if fold.stands_for is None else fold.stands_for for fold in folds]
+    return Evidence.learn(layout, features, np.concatenate(weights), np.concatenate(each))
 
 
 def make_knots(folds: Sequence[TrainingFold], sign: Integers, based: bool, rng: np.random.Generator) -> Knots:
@@ -156,10 +226,14 @@ def prepare(
     together, weight = member_weights(fold.cluster, left, right)
     base = None if evidence is None else cross_fit(evidence, fold, together, weight, rng)
     columns = join_columns(base, fold.pairs.features, fold.trees)
-    pairs = Pairs(fold.pairs.n_items, left, right, columns[:, :0])
-    return PreparedFold(
-        knots.places(columns), pairs, fold.cluster, fold.orders, log_odds(float(together.mean()))
-    )
+    return prepare_columns(fold, knots, columns, log_odds(fold.match_share))
+
+
+def prepare_columns(fold: TrainingFold, knots: Knots, columns: Features, odds: float) -> PreparedFold:
+    """The fold with these columns of the score; pairs that are not here are taken for the least alike that are."""
+    pairs = Pairs(fold.pairs.n_items, fold.pairs.left, fold.pairs.right, columns[:, :0])
+    floor = 0.0 if fold.stands_for is None else FLOOR
+    return PreparedFold(knots.places(columns), pairs, fold.cluster, fold.orders, odds, floor, fold.stands_for)
 
 
 def join_columns(base: Floats | None, features: Features, trees: Floats | None) -> Features:
@@ -177,7 +251,8 @@ def cross_fit(
 ) -> Floats:
     """The log-ratio of each labelled pair by what other clusters teach: no pair is judged by itself."""
     features, layout = fold.pairs.features, evidence.layout
-    strangers = levels_of(features[~together], layout.n_comparisons) + 0.5
+    others = None if fold.stands_for is None else fold.stands_for[~together]
+    strangers = levels_of(features[~together], layout.n_comparisons, others) + 0.5
     strangers /= strangers.sum(axis=1, keepdims=True)
     part = rng.permutation(fold.cluster.max() + 1) % N_FOLDS
     first, second = part[fold.cluster[fold.pairs.left]], part[fold.cluster[fold.pairs.right]]
@@ -191,7 +266,7 @@ def cross_fit(
             rows = np.flatnonzero(((first == p) & (second == q)) | ((first == q) & (second == p)))
             if not len(rows):
                 continue
-            others = evidence.without(own[p] if p == q else own[p] + own[q])
-            table = TableEvidence.of(layout, others.members(strangers), strangers)
+            rest = evidence.without(own[p] if p == q else own[p] + own[q])
+            table = TableEvidence.of(layout, rest.members(strangers), strangers)
             out[rows] = table.log_ratio(features[rows])
     return out

@@ -14,12 +14,12 @@ from scdp.linkage.evidence import Evidence, Layout, TableEvidence, log_odds
 from scdp.linkage.forward import sample_partition, stream_of
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Pairs, Weights
 from scdp.linkage.training.folds import (
-    PreparedFold,
     TrainingFold,
     join_columns,
     learn_evidence,
     mean_partners,
     prepare,
+    prepare_columns,
 )
 from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, Tuning, Tunings, maximise
 from scdp.linkage.training.prior import Prior
@@ -139,17 +139,14 @@ def rate_offset(table: TableEvidence, held: TrainingFold, sizes: Integers) -> fl
 
     The rate is read off the evidence, and where true pairs look like strangers in all columns it comes out too low.
     """
-    together = held.cluster[held.pairs.left] == held.cluster[held.pairs.right]
     n_repeated = int((sizes > 1).sum())
-    off = log_odds(float(together.mean())) - table.log_odds_of_match
+    off = log_odds(held.match_share) - table.log_odds_of_match
     return float(np.clip(off, -MOST_OFF, MOST_OFF)) * n_repeated / (n_repeated + FEW_REPEATED)
 
 
 def _held_out_table(evidence: Evidence, held: TrainingFold, partners: float) -> TableEvidence:
-    features, n_pairs = held.pairs.features, len(held.pairs)
-    return evidence.in_table(
-        features, features, n_pairs, believable_rates(partners, n_pairs, held.pairs.n_items)
-    )
+    rates = believable_rates(partners, held.n_pairs, held.pairs.n_items)
+    return evidence.in_table(held.random_pairs(), held.pairs.features, held.n_pairs, rates)
 
 
 class HeldOutOutcome(NamedTuple):
@@ -189,9 +186,7 @@ class HeldOutTrial:
         n_rescans: int,
         seed: int,
     ) -> HeldOutTrial:
-        pairs = Pairs(held.pairs.n_items, held.pairs.left, held.pairs.right, columns[:, :0])
-        whole = PreparedFold(knots.places(columns), pairs, held.cluster, held.orders, odds)
-        likely = whole.without_unlikely(parameters)
+        likely = prepare_columns(held, knots, columns, odds).without_unlikely(parameters)
         weights = Weights(parameters.bias + odds, parameters.growth, parameters.third, likely.floor)
         score = parameters.scores(likely.places)
         return cls(likely.pairs, held.cluster, score, weights, n_rescans, seed)
