@@ -21,7 +21,15 @@ from scdp.linkage.training.folds import (
     prepare,
     prepare_columns,
 )
-from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, Tuning, Tunings, maximise
+from scdp.linkage.training.posterior import (
+    MODE_STEPS,
+    UNTUNED,
+    Tuning,
+    Tunings,
+    maximise,
+    spread_evenly,
+    spread_of_bias,
+)
 from scdp.linkage.training.prior import Prior
 
 TRIAL_DRAWS, HELD_OUT_DRAWS = 8, 16
@@ -82,6 +90,7 @@ def calibrate(
         tables.append(
             None if evidence is None else _held_out_table(evidence, held, mean_partners(taught.cluster))
         )
+    spread = spread_of_bias(folds, prior.based)
     offsets = [
         0.0 if table is None else rate_offset(table, fold, sizes)
         for table, fold in zip(tables, folds, strict=True)
@@ -96,7 +105,7 @@ def calibrate(
             odds = table.log_odds_of_match + offsets[1 - number]
         columns = join_columns(base, held.pairs.features, held.trees)
         trials.append(
-            HeldOutTrial.of(parameters, ensemble.knots, columns, held, odds, ensemble.n_rescans, seed)
+            HeldOutTrial.of(parameters, ensemble.knots, columns, held, odds, ensemble.n_rescans, seed, spread)
         )
     tunings = weigh_tunings(trials, sizes)
     outcomes = [trial.cluster(tunings.best, HELD_OUT_DRAWS) for trial in trials]
@@ -174,6 +183,7 @@ class HeldOutTrial:
     weights: Weights
     n_rescans: int
     seed: int
+    spread: float = 0.0
 
     @classmethod
     def of(
@@ -185,11 +195,12 @@ class HeldOutTrial:
         odds: float,
         n_rescans: int,
         seed: int,
+        spread: float,
     ) -> HeldOutTrial:
         likely = prepare_columns(held, knots, columns, odds).without_unlikely(parameters)
         weights = Weights(parameters.bias + odds, parameters.growth, parameters.third, likely.floor)
         score = parameters.scores(likely.places)
-        return cls(likely.pairs, held.cluster, score, weights, n_rescans, seed)
+        return cls(likely.pairs, held.cluster, score, weights, n_rescans, seed, spread)
 
     def cluster(self, tuning: Tuning, n_draws: int) -> HeldOutOutcome:
         """Draws with a tuning of the law."""
@@ -197,11 +208,12 @@ class HeldOutTrial:
         nobody, names = np.full(n, -1), np.arange(n, dtype=np.uint64)
         weights = self.weights._replace(bias=self.weights.bias + tuning.shift, merge=tuning.merge)
         met, n_drawn = np.zeros(len(self.pairs)), 0.0
+        doubts = self.spread * spread_evenly(n_draws, [self.seed])
         for number in range(n_draws):
             drawn = sample_partition(
                 self.pairs.neighbours,
                 self.score,
-                weights,
+                weights._replace(bias=weights.bias + doubts[number]),
                 nobody,
                 self.n_rescans,
                 stream_of(self.seed, number),

@@ -11,7 +11,7 @@ from scdp._parallel import map_in_threads
 from scdp._typing import Floats
 from scdp.linkage.ensemble import Parameters, add_back, add_up
 from scdp.linkage.law import NO_MERGE, Weights, log_likelihood_grad
-from scdp.linkage.training.folds import PreparedFold
+from scdp.linkage.training.folds import PreparedFold, TrainingFold
 from scdp.linkage.training.prior import Prior
 
 MODE_STEPS = 80
@@ -117,7 +117,7 @@ def spread_evenly(n_members: int, seed: Sequence[int]) -> Floats:
     return np.asarray(ndtri((order + 0.5) / n_members))
 
 
-def spread_of_bias(folds: Sequence[PreparedFold], based: bool) -> float:
+def spread_of_bias(folds: Sequence[PreparedFold] | Sequence[TrainingFold], based: bool) -> float:
     """How unsure the constant of the law is in a table as large as these."""
     n_repeated = max(sum(int((np.bincount(fold.cluster) > 1).sum()) for fold in folds), 1)
     many, one = (BIAS_SPREAD, BIAS_SPREAD_OF_ONE) if based else (PLAIN_SPREAD, PLAIN_SPREAD_OF_ONE)
