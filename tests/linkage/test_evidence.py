@@ -22,6 +22,7 @@ from scdp.linkage.evidence import (
     Layout,
     TableEvidence,
     levels_of,
+    lift_of_places,
     log_odds,
     match_rate,
     member_weights,
@@ -302,3 +303,15 @@ def test_nothing_to_look_at_is_no_table_of_matches():
     table = Evidence(layout, np.zeros((2, N_LEVELS))).in_table(nothing, nothing, 0)
     assert np.isfinite(table.ratio).all()
     assert 0 < table.match_rate <= LARGEST_RATE
+
+
+def test_parts_of_an_address_go_together_until_a_table_tells_otherwise():
+    def nats(seen: float, first: float, second: float, total: float) -> float:
+        return float(lift_of_places(*(np.array(n) for n in (seen, first, second, total))))
+
+    # Two strangers of 45,000 pairs share the street: who shares it shares the town, which one pair in 100 does.
+    assert nats(2, 2, 450, 45_000) == pytest.approx(np.log(0.75 / 0.01), abs=0.01)
+    assert nats(0, 0, 450, 45_000) == pytest.approx(np.log(0.5 / 0.01), abs=0.01)
+    # A thousand strangers that share one part and hardly ever the other: they are independent.
+    assert nats(10, 1_000, 10_000, 1_000_000) == pytest.approx(np.log(11 / 1002 / 0.01), abs=0.01)
+    assert nats(0, 1_000, 10_000, 1_000_000) < 0

@@ -39,6 +39,9 @@ DIFFERS = -3.0
 UNLIKE_MATCHES = 0.05
 # Joint agreements are few where they are fewer than this.
 FEW_JOINT = 0.5
+# The family of places. Strangers that agree in one part of an address agree in another as often as this, which counts
+# as much as so many of them.
+PLACES, JOINT_SHARE, JOINT_PAIRS = 0, 0.5, 2.0
 # A corrected share of strangers keeps at least this part of what was seen.
 LEAST_LEFT = 0.05
 N_ROUNDS = 3
@@ -358,10 +361,24 @@ def find_dependence(table: TableEvidence, strangers: Features, pairs: Features, 
     scale = n_pairs / len(some)
     # Counts of random pairs are scaled up, and no more certain than they were.
     one, other = ((counts[..., k] + FEW_JOINT * (scale > 1.0)) * scale for k in (1, 2))
-    expected = one * other / np.maximum(counts[..., 0] * scale, 1.0)
+    total = np.maximum(counts[..., 0] * scale, 1.0)
     seen = np.maximum(joint - UNLIKE_MATCHES * table.match_rate * n_pairs, 0.0)
-    lift = np.maximum(np.log((seen + FEW_JOINT) / (expected + FEW_JOINT)), 0.0)
-    return _spanning_tree(np.where(related, lift, 0.0))
+    lift = np.log((seen + FEW_JOINT) / (one * other / total + FEW_JOINT))
+    places = related & (family == PLACES)[:, None]
+    for first, second in ((one, other), (other, one)):
+        lift = np.where(places, np.maximum(lift, lift_of_places(seen, first, second, total)), lift)
+    return _spanning_tree(np.where(related, np.maximum(lift, 0.0), 0.0))
+
+
+def lift_of_places(seen: Floats, first: Floats, second: Floats, total: Floats) -> Floats:
+    """How many nats likelier strangers that agree in one part of an address agree in a second, from their numbers.
+
+    Few such strangers are in a small table. There neighbours are taken for what they are nearly everywhere: who shares
+    the street shares the town.
+    """
+    given = (seen + JOINT_SHARE * JOINT_PAIRS) / (np.maximum(first, seen) + JOINT_PAIRS)
+    nats: Floats = np.log(given) - np.log(np.minimum((second + FEW_JOINT) / total, 1.0))
+    return nats
 
 
 def _spanning_tree(lift: Floats) -> Dependence:

@@ -18,7 +18,7 @@ from scdp._typing import Features, Floats, Groups, Integers
 from scdp.compare import Comparison, Prepared
 from scdp.compare.prepared import MISSING, prepare_all, value_key
 from scdp.compare.rarity import Frequencies
-from scdp.linkage.evidence import Layout
+from scdp.linkage.evidence import PLACES, Layout
 from scdp.linkage.law import Pairs
 from scdp.table.records import Records
 
@@ -45,7 +45,7 @@ def find_family(field: Comparison) -> int:
     if field.kind in NAME_KINDS:
         return 1
     words = {word for name in field.columns for word in re.split(r"[^a-z]+", name.lower())}
-    return 0 if field.kind in PLACE_KINDS or words & PLACE_WORDS else -1
+    return PLACES if field.kind in PLACE_KINDS or words & PLACE_WORDS else -1
 
 
 class Columns(NamedTuple):
