@@ -289,6 +289,10 @@ DAMAGES = {
     "no zip": (lambda f: (f / "arrays.npz").write_bytes(b"what"), "'arrays.npz' cannot be read"),
     "a pickle": (lambda f: (f / "arrays.npz").write_bytes(pickle.dumps(Evil())), "it is damaged"),
     "a pickled member": (pickled_member, "cannot be read: it holds pickled objects"),
+    "numbers of another kind": (
+        lambda f: edit_arrays(f, lambda a: a.update({"chain0.pseudo_counts": np.zeros((0, 0), int)})),
+        "'chain0.pseudo_counts' is an array of another kind",
+    ),
     "no labels": (lambda f: edit_arrays(f, lambda a: a.pop("labels")), "'labels' is missing"),
     "labels as a square": (
         lambda f: edit_arrays(f, lambda a: a.update(labels=np.zeros((3, 3), int))),

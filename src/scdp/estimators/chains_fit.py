@@ -192,6 +192,11 @@ def _read_compared(
     return Compared(records, spec, scales, documents)
 
 
+N_AXES = {
+    "grid": 2, "grid_log_weight": 1, "means": 2, "mean_grid": 2, "mean_grid_log_weight": 1, "pseudo_counts": 2,
+}  # fmt: skip
+
+
 def _state(
     chains: list[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], chain: int, n: int, width: int
 ) -> State:
@@ -208,6 +213,12 @@ def _state(
         array_part(arrays, prefix + name, sizes)
     if n and not 0 <= stored["type"].min() <= stored["type"].max() < len(stored["precision"]):
         raise InputError(f"{prefix + 'type'!r} names a type that has no precisions")
+    for name in stored.keys() & set(State._fields):
+        # Kernels would be compiled anew for other kinds of numbers, which takes minutes.
+        kind = np.int64 if name in ("type", "cluster") else np.float64
+        n_axes = N_AXES.get(name, stored[name].ndim)
+        if stored[name].dtype != kind or stored[name].ndim != n_axes:
+            raise InputError(f"{prefix + name!r} is an array of another kind than this version writes")
     for name in ("cluster_concentration", "type_concentration", "mean_variance"):
         if not (isinstance(fields[name], int | float) and fields[name] > 0):
             raise InputError(f"{prefix + name!r} is {fields[name]!r}, and it should be a number above 0")
