@@ -10,8 +10,8 @@ ones; all seconds are processor time. `batches` puts historical people into a st
 over all; after each part the log is replayed and compared with the clusters. `decisions` begins with a store of half of
 them: a simulated person who knows the truth decides about pairs that are there, half of the pairs drawn at random and
 half, as far as there are any, such as the store has wrong; the other half comes in parts, into this store and into one
-without decisions. `kills` ends `scdp update` by SIGKILL at a random time after it holds the store, and looks at the
-store each time.
+without decisions. `kills` ends `scdp update` by SIGKILL, at a random time after it holds the store or while it writes,
+and looks at the store each time.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ from scdp.table.decisions import Decision
 from scdp.table.readers import read_records
 from scdp.table.records import Records
 
+# Half of the kills come within so many seconds after a file is new in the folder.
+WRITING = 0.05
 DATA = Path(os.environ.get("SCDP_DATA", "data"))
 
 
@@ -95,18 +97,21 @@ def measure_speed(n: int, n_new: int) -> None:
             flush=True,
         )
         begin = time.process_time()
-        store.update(records.take(new))
+        events = store.update(records.take(new))
         told(f"{n_new:,} new records", begin)
         named = dict(zip(records["id"][rest].tolist(), truth.tolist(), strict=True))
         ids = list(store.entities)
         f = f_score(np.array([named[i] for i in ids]), np.array([store.entities[i] for i in ids]))
-        homes = dict(zip(truth[:n].tolist(), rows[ENTITY].tolist(), strict=True))
+        homes: dict[int, set[str]] = {}
+        for row, code in zip(old.tolist(), truth[:n].tolist(), strict=True):
+            homes.setdefault(code, set()).add(store.entities[str(records["id"][row])])
+        codes = truth[n : n + n_new].tolist()
         placed = [store.entities[str(records["id"][row])] for row in new.tolist()]
-        codes = truth[len(old) : len(old) + len(new)].tolist()
-        there = [homes.get(code) for code in codes]
-        joined = sum(a == b for a, b in zip(placed, there, strict=True) if b is not None)
-        known = sum(b is not None for b in there)
+        joined = sum(one in homes.get(code, ()) for one, code in zip(placed, codes, strict=True))
+        known = sum(code in homes for code in codes)
         print(f"F of all {f:.4f}; {joined} of {known} new records of known entities found theirs", flush=True)
+        kinds = Counter(event["event"] for event in events)
+        print(", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
 
 
 def cells_of(records: Records, row: int) -> dict[str, Any]:
@@ -229,12 +234,14 @@ def run_kills(n_kills: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store = Store.create(folder / "store", model)
-        there = len(records) - 4 * n_kills
+        there = 1000
         store.update(records.take(np.arange(there)))
         command = [sys.executable, "-m", "scdp.cli", "update", str(folder / "store"), str(folder / "new.csv")]
-        # The longest time that an update has held the store so far; a little more, so that some come to their end.
-        longest, n_killed, n_before, n_after, n_left = 1.0, 0, 0, 0, 0
-        for number in range(n_kills):
+        # How long an update holds the store, by the first one, which is not killed, and by others that come to their
+        # end; a little more, so that some do.
+        longest, n_killed, n_before, n_after, n_left, number = None, 0, 0, 0, 0, -1
+        while n_killed < n_kills:
+            number += 1
             rows = list(records.take(np.arange(there + 4 * number, there + 4 * number + 4)).rows())
             text = "\n".join(",".join(map(str, cells)) for cells in as_csv(rows))
             (folder / "new.csv").write_text(text + "\n", encoding="utf-8")
@@ -246,15 +253,20 @@ def run_kills(n_kills: int) -> None:
                 time.sleep(0.001)
             begin = time.perf_counter()
             try:
-                process.wait(timeout=rng.uniform(0.0, longest))
-                longest = max(longest, 1.2 * (time.perf_counter() - begin))
+                wait = None if longest is None else rng.uniform(0.0, longest)
+                if number % 2:
+                    files = set(os.listdir(store.folder))
+                    while process.poll() is None and files == set(os.listdir(store.folder)):
+                        time.sleep(0.0002)
+                    wait = rng.uniform(0.0, WRITING)
+                process.wait(timeout=wait)
+                longest = max(longest or 0.0, 1.2 * (time.perf_counter() - begin))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 n_killed += 1
-                longest *= 1.02
             after = Store(folder / "store")
-            counted = {*after.manifest.files, "store.json", "model"}
+            counted = {*after.manifest.files, "store.json", "model", "lock"}
             n_left += any(path.name not in counted for path in after.folder.iterdir())
             if replay(after.events()) != after.entities:
                 raise SystemExit(f"kill {number}: the log and the entities differ")
@@ -264,12 +276,15 @@ def run_kills(n_kills: int) -> None:
             if not is_before and not is_after:
                 raise SystemExit(f"kill {number}: the store is neither as before nor as after")
             n_before, n_after = n_before + is_before, n_after + (is_after and not is_before)
+            if number % 25 == 24:
+                print(f"{n_killed} of {number + 1} updates killed, all whole", flush=True)
         store = Store(folder / "store")
-        store.update(records.take(np.arange(there, len(records))))
-        whole = store.entities.keys() == set(map(str, records["unique_id"].tolist()))
+        end = there + 4 * number + 4
+        store.update(records.take(np.arange(there, end)))
+        whole = store.entities.keys() == set(map(str, records["unique_id"][:end].tolist()))
         print(
-            f"{n_kills} updates, {n_killed} killed while they held the store ({n_left} left files that do not count): "
-            f"{n_before} times it is as before, {n_after} times as after; then all records "
+            f"{number + 1} updates, {n_killed} killed while they held the store: {n_before} times it is as before, "
+            f"{n_after} times as after; {n_left} times there are files that do not count; then all records "
             f"{'are' if whole else 'are NOT'} put in"
         )
 

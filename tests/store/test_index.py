@@ -44,3 +44,17 @@ def test_a_word_that_very_many_have_leads_nowhere():
     index = WordIndex({"name": ["common word"] * 2_000 + ["common rarity"]})
     assert index.find_near(["common"], everybody(index)).tolist() == []
     assert index.find_near(["common rarity"], everybody(index)).tolist() == [2_000]
+
+
+def test_common_words_lead_somewhere_together():
+    """Every year, month and day is common, and so is every street and number; a date and an address are not."""
+    days = [f"{1900 + k % 5}-{1 + k % 12:02}-{1 + k % 28:02}" for k in range(12_000)]
+    streets = [f"{1 + k % 4} {('Elm', 'Oak', 'Ash', 'Yew')[k % 4]} Street" for k in range(12_000)]
+    days[70], streets[71] = "1902-01-02", "1 Oak Street"
+    index = WordIndex({"born": days, "street": streets})
+    alive = everybody(index)
+    assert index.find_near(["1902", "oak"], alive).tolist() == []
+    assert index.find_near(["1902 01 02", None], alive)[0] == 70
+    assert index.find_near([None, "1 Oak St"], alive)[0] == 71
+    numbers = WordIndex({"phone": ["0584-427-268", "0427-268-584"]})
+    assert numbers.find_near(["584427268"], everybody(numbers)).tolist() == [0]

@@ -145,12 +145,18 @@ def test_corrections_and_deletions(store):
         store.update(delete=["zzz"])
     rows = list(records.take(parts[0]).rows())
     row = next(row for row in rows if row["id"] == corrected)
-    store.update([row | {"first_name": "Zebulon", "surname": "Quartermain", "street": "1 Nowhere"}])
+    home = store.entities[corrected]
+    events = store.update([row | {"first_name": "Zebulon", "surname": "Quartermain", "street": "1 Nowhere"}])
+    assert events[0]["event"] == "correct"
+    assert (events[0]["entity"], events[0]["records"]) == (home, [corrected])
     check(store)
     again = Store(store.folder)
     kept = dict(zip(again.records["id"].tolist(), again.records["surname"].tolist(), strict=True))
     assert kept[corrected] == "Quartermain"
-    assert store.resolve(gone)["history"][-1]["event"] == "delete"
+    told = store.resolve(gone)
+    assert told["history"][-1]["event"] == "delete"
+    assert told["entity"] == told["history"][-1]["entity"]
+    assert gone not in told["records"]
 
 
 def test_lookup_finds_a_record_and_changes_nothing(store):

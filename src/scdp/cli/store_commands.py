@@ -82,6 +82,7 @@ def update(
         raise InputError(f"{store}: has its own model; leave --model out")
     else:
         kept = Store(store)
+    kept.model.set_params(n_jobs=-1)
     happened: list[dict[str, Any]] = []
     for message in told(lambda: happened.extend(kept.update(table, delete=gone, decisions=said))):
         say(f"note: {message}", quiet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from scdp._typing import Booleans, Integers, SmallIntegers
 WORDS = re.compile(r"\w+")
 # Words of so many letters are also found by their halves: one letter that is wrong leaves one of them whole.
 FEWEST_HALVED = 5
+# Nobody writes a longer one twice in the same way.
+LONGEST = 40
 # A word that more records have leads nowhere: more than one in so many, and more than so many.
 MOST_SHARED, MOST_SHARED_RECORDS = 200, 1_000
 # The rarest words are looked up until they have led to so many records.
@@ -22,20 +25,29 @@ NEAREST = 60
 
 
 def keys_of(cell: str) -> list[str]:
-    """The words of a cell, and the halves of long ones.
+    """The words of a cell and the cell as one word, with the halves of long ones; and words with the next one.
 
     Example
     -------
     >>> keys_of("Ada Lovelace")
-    ['ada', 'lovelace', 'love-', '-lace']
+    ['ada', 'lovelace', 'love-', '-lace', 'adalovelace', 'adalo-', '-velace']
+    >>> keys_of("7 Elm St")
+    ['7', 'elm', 'st', '7elmst', '7el-', '-mst', '7elm', 'elmst']
     """
-    found = []
-    for word in WORDS.findall(cell.casefold()):
+    words = WORDS.findall(cell.casefold())
+    found, pairs = [], []
+    if len(words) > 1:
+        if len(words) > 2:
+            pairs = [one + other for one, other in pairwise(words)]
+        words.append("".join(words))
+    for word in words:
+        if len(word) > LONGEST:
+            continue
         found.append(word)
         if len(word) >= FEWEST_HALVED:
             half = len(word) // 2
             found += [word[:half] + "-", "-" + word[half:]]
-    return found
+    return found + pairs
 
 
 class WordIndex:

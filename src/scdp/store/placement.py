@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scdp._parallel import count_workers
 from scdp._typing import Features, Integers
 from scdp.blocking import connected_components
 from scdp.compare import Comparison
@@ -35,8 +36,8 @@ from scdp.table.records import Records
 MOST_COUNTED, MOST_SETTLED_BY = 200_000, 2_000
 # All pairs of records that may be one thing are compared up to so many; of more, those with a record that is placed.
 MOST_WHOLE = 150
-# An entity is drawn with a record if the log-odds of some pair are at least this: one in 400.
-LEAST_LOG_ODDS = -6.0
+# An entity is drawn with a record if the log-odds of some pair are at least this: one in 150.
+LEAST_LOG_ODDS = -5.0
 # The store is settled anew when it has grown by this share.
 GROWTH = 0.1
 
@@ -72,7 +73,8 @@ def settle_store(fitted: ResolverFit, rows: StoredRows, index: WordIndex, names:
     # Pairs of some records with all others are met from either of their ends, so they stand for twice as many records.
     n_met = min(2 * len(some), len(alive))
     ensemble = fitted.ensemble.set_to(strangers, likely, n_met * (len(alive) - 1) / 2.0, n_met)
-    return Setting(ensemble, counts, len(rows))
+    # What is settled by some records is as doubtful as all of them are many.
+    return Setting(ensemble.doubt_more(len(alive)), counts, len(rows))
 
 
 def find_pairs(
@@ -175,7 +177,7 @@ def place_few(
     pairs = Pairs(len(chosen), left, right, features)
     n_chains = int(model.n_chains)
     n_draws = -(-int(model.count_draws(len(chosen))) // n_chains)
-    drawn = InThreads(1).sample(
+    drawn = InThreads(count_workers(model.n_jobs)).sample(
         setting.ensemble, pairs, known, n_chains * n_draws, fitted.seed + 1, None, conditions
     )
     posterior = Posterior(drawn.reshape(n_draws, n_chains, -1).transpose(1, 0, 2), fixed=known, shared=True)

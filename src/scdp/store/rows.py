@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,10 @@ class StoredRows:
         ids = self.columns[id_column].tolist()
         self.row_of: dict[str, int] = {str(one): row for row, one in enumerate(ids)}
         self.entities: dict[str, str] = dict(zip(ids, entities, strict=True))
-
-    @cached_property
-    def members(self) -> dict[str, list[str]]:
-        """The records of each entity."""
-        found: dict[str, list[str]] = {}
+        # The records of each entity.
+        self.members: dict[str, list[str]] = {}
         for record, entity in self.entities.items():
-            found.setdefault(entity, []).append(record)
-        return found
+            self.members.setdefault(entity, []).append(record)
 
     def __len__(self) -> int:
         return len(self.row_of)

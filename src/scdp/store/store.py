@@ -52,6 +52,7 @@ from scdp.table.records import Records, records_from, unique_ids
 
 # If more than one in so many records is looked at, all are drawn; else only entities near those that are.
 PLACED_ALONE = 10
+CORRECTION = "correction"
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,11 @@ class Store:
             {"event": "delete", "entity": entity, "records": [record], "reason": "deletion"}
             for record, entity in gone.items()
         ]
+        events += [
+            {"event": "correct", "entity": rows.entities[record], "records": [record], "reason": why}
+            for record, why in reasons.items()
+            if why == CORRECTION
+        ]
         following = self.manifest.next_entity
         entity: dict[str, str] = {}
         if reasons:
@@ -238,7 +244,7 @@ class Store:
                 name in rows.columns and rows.columns[name][old] == new[name][place] for name in names
             ):
                 continue
-            reasons[identifier] = "new record" if old is None else "correction"
+            reasons[identifier] = "new record" if old is None else CORRECTION
             places.append(place)
             for name, cells in merged.items():
                 kept = None if old is None or name not in rows.columns else rows.columns[name][old]
@@ -394,11 +400,13 @@ class Store:
         Returns
         -------
         dict
-            "id" as asked for, "entity" under which it goes on, "records" that it has now, and "history", the events
-            that concern it.
+            "id" as asked for, "entity" under which it goes on (of a record that was deleted: that which it was in),
+            "records" that it has now, and "history", the events that concern it.
         """
         events = self.events()
-        entity = follow(events, self.entities.get(name, name))
+        # A record that was deleted had its entity from the last event that names it.
+        left = next((event["entity"] for event in reversed(events) if name in event["records"]), name)
+        entity = follow(events, self.entities.get(name, left))
         history = [
             event
             for event in events

@@ -24,8 +24,8 @@ from scdp.linkage.conditioning.within import make_bounds, place_within
 from scdp.linkage.forward import Names, Room, connect, make_room, place_component, uniform
 from scdp.linkage.law import OPEN, Neighbours, Weights
 
-# Tries of the whole process, in components of up to so many records; in larger ones all conditions hardly ever hold
-# at once, and there is only the first draw.
+# Tries of the whole process. In components of more records all conditions hardly ever hold at once, and there is only
+# the first draw; so it is where records are only the same, which placing them within the conditions does as well.
 TRIES = 16
 MOST_TRIED = 30
 NOT_YET, NEVER = -1, -2
@@ -156,6 +156,15 @@ def find_conditioned(items: Integers, bounds: Integers, limits: Limits) -> Integ
 
 
 @kernel
+def keeps_apart(items: Integers, first: int, last: int, limits: Limits) -> bool:
+    """Whether some records of a component must not be together."""
+    apart = False
+    for i in items[first:last]:
+        apart = apart or limits.source[i] >= 0 or limits.start[i + 1] > limits.start[i]
+    return apart
+
+
+@kernel
 def condition_draws(
     neighbours: Neighbours,
     score: Floats,
@@ -194,7 +203,10 @@ def condition_draws(
             first, last = bounds[component], bounds[component + 1]
             kept = keeps(items, first, last, cluster, limits, holds, home)
             attempt = 0
-            while not kept and attempt < TRIES and last - first <= MOST_TRIED:
+            is_tried = last - first <= (
+                MOST_TRIED if keeps_apart(items, first, last, limits) else MOST_RECORDS
+            )
+            while not kept and attempt < TRIES and is_tried:
                 attempt += 1
                 take_out(items, first, last, cluster, limits, holds, room)
                 again = mixed(streams[d], np.uint64(attempt))
