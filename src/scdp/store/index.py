@@ -94,8 +94,8 @@ class WordIndex:
         ways = []
         limit = max(MOST_SHARED_RECORDS, self.n_rows // MOST_SHARED)
         for key in _keys(cells):
-            rows = self._rows_of(key)
-            if 0 < len(rows) <= limit:
+            rows = self._rows_of(key, limit)
+            if len(rows):
                 ways.append(rows)
         ways.sort(key=len)
         weight, total = [], 0
@@ -114,13 +114,14 @@ class WordIndex:
         near: Integers = found[best[shared[best] > 0.0]].astype(np.int64)
         return near
 
-    def _rows_of(self, key: str) -> SmallIntegers:
-        """The rows that have a word; one that has it in two columns is there twice."""
-        number, later = self._number.get(key), self._later.get(key)
-        first = (
-            self._rows[:0] if number is None else self._rows[self._starts[number] : self._starts[number + 1]]
-        )
-        return first if later is None else np.concatenate([first, np.array(later, dtype=np.int32)])
+    def _rows_of(self, key: str, most: int) -> SmallIntegers:
+        """The rows that have a word, twice if in two columns; none if they are more than so many."""
+        number, later = self._number.get(key), self._later.get(key, ())
+        start, end = (0, 0) if number is None else self._starts[number : number + 2]
+        if end - start + len(later) > most:
+            return self._rows[:0]
+        first = self._rows[start:end]
+        return np.concatenate([first, np.array(later, dtype=np.int32)]) if later else first
 
 
 def _keys(cells: Iterable[Any]) -> dict[str, None]:
