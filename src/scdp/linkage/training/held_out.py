@@ -90,7 +90,8 @@ def calibrate(
         tables.append(
             None if evidence is None else _held_out_table(evidence, held, mean_partners(taught.cluster))
         )
-    spread = spread_of_bias(folds, prior.based)
+    # Without evidence a few held-out clusters would be tuned into one, to make up for the doubt.
+    spread = spread_of_bias(folds, prior.based) if prior.based else 0.0
     offsets = [
         0.0 if table is None else rate_offset(table, fold, sizes)
         for table, fold in zip(tables, folds, strict=True)
