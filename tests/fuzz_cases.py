@@ -210,7 +210,7 @@ def changed_arrays(rng: Random, original: bytes) -> bytes:
     name = rng.choice(sorted(arrays))
     array = arrays[name]
     others = [
-        lambda: array[:0], lambda: array[None], lambda: array.T.copy(), lambda: array.astype(str),
+        lambda: np.empty(0, array.dtype), lambda: array[None], lambda: array.T.copy(), lambda: array.astype(str),
         lambda: array.astype(bool), lambda: np.full_like(array, 9), lambda: np.full(array.shape, -9),
         lambda: array.ravel()[:1], lambda: array.astype(np.complex128), lambda: array.astype(np.float32),
         lambda: np.full(array.shape, np.nan), lambda: np.full(array.shape, 1e308),
