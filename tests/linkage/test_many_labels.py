@@ -75,7 +75,7 @@ def test_learning_looks_at_whole_clusters_and_whole_groups(monkeypatch):
 
 
 def test_a_law_learned_from_candidates_is_that_of_all_pairs():
-    near, whole, cluster = many_people(960)
+    near, whole, cluster = many_people(1700)
     group = np.zeros(len(cluster), np.int64)
     first, second = (
         fit_ensemble(source, cluster, group, COLUMNS.layout, COLUMNS.sign, Choices(n_members=2), 0)[0]

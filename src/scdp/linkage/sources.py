@@ -23,7 +23,7 @@ from scdp.linkage.candidates import draw_strangers
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
-from scdp.linkage.training.folds import MOST_RECORDS, LabelledPairs, choose_whole, take_whole_clusters
+from scdp.linkage.training.folds import LabelledPairs, choose_whole, take_whole_clusters
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -35,8 +35,9 @@ MOST_COORDINATES = 16
 # The covariance within clusters is drawn this far towards a round one: few clusters cannot tell all of it.
 ROUNDNESS = 0.3
 FARTHEST = 6.0
-# Where candidates alone are compared, learning looks at whole clusters of at most so many records, at so many pairs of
-# one cluster, and at so many random pairs.
+# All pairs of up to so many records are learned from. Of more only candidates are compared, and learning looks at whole
+# clusters of at most so many records, at so many pairs of one cluster, and at so many random pairs.
+MOST_WHOLE = 750
 MOST_BLOCKED, MOST_TOGETHER, MOST_FAR = 6_000, 200_000, 50_000
 MOST_PAIRS_TAUGHT = MOST_BLOCKED * MOST_CANDIDATES_A_RECORD + MOST_TOGETHER + MOST_FAR
 SAME_SIZE = 10.0
@@ -241,7 +242,7 @@ class RecordSource:
 
     def pairs(self, items: Integers, cluster: Integers) -> LabelledPairs:
         rows = self.labelled[items]
-        if self.find_candidates is not None and len(rows) > MOST_RECORDS // 2:
+        if self.find_candidates is not None and len(rows) > MOST_WHOLE:
             return self._near_pairs(rows, cluster)
         pairs = self.comparer.compare_some(rows, None if self.groups is None else self.groups[rows])
         if self.conditions is not None and self.conditions.uncompared is not None:
