@@ -81,3 +81,34 @@ def test_the_answer_follows_a_decision_at_once():
     beliefs.condition(constrain(4, ("different", (0, 1)), ("same", (2, 3))), [0, 1, 2, 3])
     assert 1 not in beliefs.members_of(0).tolist()
     assert beliefs.members_of(3).tolist()[-2:] == [2, 3]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_in_doubt_and_what_is_sure_make_up_all_pairs(seed: int):
+    """Sure components are only counted; a decision within one brings its pairs back."""
+    rng = np.random.default_rng(seed)
+    doubtful = doubtful_draws(3, seed=seed)
+    sure = np.tile(np.array([9, 9, 9, 12, 12, 14], dtype=np.int32), (len(doubtful), 1))
+    beliefs = Beliefs(np.concatenate([doubtful, sure], axis=1), n_members=4)
+    said = [("different", (9, 10)), ("same", (3, 12)), ("different", (0, 1)), ("same", (4, 5))]
+    for n_said in range(len(said) + 1):
+        chosen = [said[k] for k in rng.permutation(len(said))[:n_said]]
+        beliefs.condition(constrain(15, *chosen), range(15))
+        draws = beliefs.columns(np.arange(15))
+        one, other = np.triu_indices(15, 1)
+        p = (draws[:, one] == draws[:, other]).mean(axis=0)
+        assert beliefs.pairs.probability.sum() == pytest.approx(p.sum())
+        unsure = beliefs.unsure
+        assert unsure.pairs.probability.sum() + unsure.n_sure == pytest.approx(p.sum())
+        linked = beliefs.answer[unsure.pairs.left] == beliefs.answer[unsure.pairs.right]
+        assert linked.sum() + unsure.n_sure_linked <= beliefs.n_links
+        assert ((p > 0) & (p < 1)).sum() <= len(unsure.pairs.left)
+        assert beliefs.count_clusters().tolist() == [len(set(draw)) for draw in draws.tolist()]
+
+
+def test_a_record_that_is_taken_out_has_a_label_of_its_own():
+    """No draw parts records 0 to 2, so all are corrected; the new label must not be that of record 3."""
+    beliefs = Beliefs(np.tile(np.array([0, 0, 0, 3], dtype=np.int32), (6, 1)))
+    beliefs.condition(constrain(4, ("different", (0, 2))), [0, 2])
+    assert beliefs.probability(2, 3) == 0.0
+    assert beliefs.count_clusters().tolist() == [3] * 6

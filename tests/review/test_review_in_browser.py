@@ -135,6 +135,45 @@ def test_review_splits_and_merges_and_shows_the_effect(chromium, tmp_path: Path)
         window.close()
 
 
+def tab_to(page, selector: str, most: int = 60) -> None:
+    """Move the focus by Tab alone."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
+            return
+    raise AssertionError(f"Tab does not reach {selector}")
+
+
+def test_a_review_by_keyboard_alone(chromium, tmp_path: Path):
+    """From the questions to the clusters, into one, tick a record, split it off, undo, and back: no mouse."""
+    with running(tmp_path, preset=True) as (site, address):
+        window = Window(chromium, address)
+        page = window.page
+        tab_to(page, 'a[href="/clusters"]')
+        window.press("Enter")
+        tab_to(page, 'a[href^="/cluster?row="]')
+        window.press("Enter")
+        n = int(re.search(r": (\d+) records", page.inner_text("h2 >> nth=0"))[1])
+        tab_to(page, "input[type=checkbox]")
+        page.keyboard.press("Space")
+        tab_to(page, 'button[value="split"]')
+        window.press("Enter")
+        assert "Kept." in page.inner_text("body")
+        (kept,) = {one.decision for one in read_decisions(site.session.log.path)} - {"same"}
+        assert kept == "different"
+        window.press("u")
+        assert "Taken back" in page.inner_text("body")
+        assert read_decisions(site.session.log.path) == []
+        tab_to(page, 'a[href="/clusters"]')
+        window.press("Enter")
+        tab_to(page, "input[type=search]")
+        page.keyboard.type("person 2 city")
+        window.press("Enter")
+        assert "r6" in page.inner_text("table")
+        assert n > 1
+        window.close()
+
+
 def test_two_people_at_once_see_different_questions(chromium, tmp_path: Path):
     with running(tmp_path, n_blocks=16) as (site, address):
         windows = [Window(chromium, address), Window(chromium, address)]
@@ -161,6 +200,15 @@ def test_pages_fit_the_screen(chromium, tmp_path: Path, width: int, scheme: str)
         for path in ("/", "/clusters", "/cluster?row=0", "/pair?a=0&b=1"):
             window.page.goto(home + path)
             assert window.page.evaluate("document.documentElement.scrollWidth") <= width
+            # What is to be pressed is within the window, and a finger finds it.
+            for button in window.page.locator("main button").all():
+                box = button.bounding_box()
+                assert box["x"] >= 0
+                assert box["x"] + box["width"] <= width
+                assert box["height"] >= 44
+            if path == "/" and width == PHONE:
+                send = window.page.locator("form.question button").last.bounding_box()
+                assert send["y"] + send["height"] <= 844
             dark = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert (sum(map(int, re.findall(r"\d+", dark)[:3])) < 200) == (scheme == "dark")
         window.close()

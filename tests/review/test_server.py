@@ -139,9 +139,13 @@ def test_a_cluster_is_split_and_merged(client, site):
 
 
 def test_a_contradiction_is_told_on_the_page(client, site):
-    for action in ("same", "different"):
-        client.post("/decide", data={"row": [0, 3], "action": action}, headers=ORIGIN)
-    assert "contradicts" in client.get("/").text
+    kept = client.post("/decide", data={"row": [0, 3], "action": "same"}, headers=ORIGIN).text
+    assert "Kept." in kept
+    refused = client.post("/decide", data={"row": [0, 3], "action": "different"}, headers=ORIGIN).text
+    assert "contradicts" in refused
+    assert "Kept." not in refused
+    # It is said once.
+    assert "contradicts" not in client.get("/").text
     assert len(read_decisions(site.session.log.path)) == 1
 
 

@@ -37,7 +37,7 @@ class PairBeliefs(NamedTuple):
         found: Floats = self.by_member.mean(axis=0)
         return found
 
-    def take(self, which: Booleans) -> PairBeliefs:
+    def take(self, which: Booleans | Integers) -> PairBeliefs:
         return PairBeliefs(self.left[which], self.right[which], self.by_member[:, which])
 
     def join(self, other: PairBeliefs) -> PairBeliefs:
@@ -46,6 +46,14 @@ class PairBeliefs(NamedTuple):
             np.concatenate([self.right, other.right]),
             np.concatenate([self.by_member, other.by_member], axis=1),
         )
+
+
+class UnsurePairs(NamedTuple):
+    """The pairs of components in which draws differ, and how many others there are: those all draws put together."""
+
+    pairs: PairBeliefs
+    n_sure: int
+    n_sure_linked: int
 
 
 class Beliefs:
@@ -90,6 +98,16 @@ class Beliefs:
         self._stale = np.zeros(len(code), dtype=bool)
         self._fresh: dict[int, PairBeliefs] = {}
         self._pairs: PairBeliefs | None = self._base_pairs
+        self._unsure: UnsurePairs | None = None
+        # Of a large table most components are sure: they are counted, and looked at no more.
+        in_doubt = np.zeros(len(found.bounds), dtype=bool)
+        in_doubt[code[self._base_pairs.probability < 1.0]] = True
+        self._open = np.flatnonzero(in_doubt[code])
+        self._base_open = self._base_pairs.take(self._open)
+        self._sure = ~in_doubt[code]
+        self._sure_linked = self._sure & (
+            self.answer[self._base_pairs.left] == self.answer[self._base_pairs.right]
+        )
         nothing = np.zeros(0, dtype=np.int64)
         self._constraints = Constraints(np.full(self.n_records, -1, dtype=np.int64), nothing, nothing)
         self.threshold = self._find_threshold()
@@ -108,6 +126,33 @@ class Beliefs:
                 kept = kept.join(fresh)
             self._pairs = kept
         return self._pairs
+
+    @property
+    def unsure(self) -> UnsurePairs:
+        """What is in doubt: all that decisions may change, and all that they have changed."""
+        if self._unsure is None:
+            kept = self._base_open.take(~self._stale[self._open])
+            for fresh in self._fresh.values():
+                kept = kept.join(fresh)
+            left = ~self._stale
+            self._unsure = UnsurePairs(
+                kept, int((self._sure & left).sum()), int((self._sure_linked & left).sum())
+            )
+        return self._unsure
+
+    def count_clusters(self) -> Integers:
+        """The number of clusters in each draw."""
+        pairs = self.unsure.pairs
+        rest = np.ones(self.n_records, dtype=bool)
+        rest[pairs.left] = rest[pairs.right] = False
+        # The others are parted alike by all draws; where decisions reach, they are alone.
+        alike = int((rest & ((self._home >= 0) | (self.base[0] == np.arange(self.n_records)))).sum())
+        rows = np.flatnonzero(~rest)
+        if not len(rows):
+            return np.full(self.n_draws, alike)
+        draws = np.sort(self.columns(rows), axis=1)
+        counts: Integers = 1 + (np.diff(draws, axis=1) != 0).sum(axis=1) + alike
+        return counts
 
     def snapshot(self) -> Beliefs:
         """The same beliefs, for somebody who reads them while decisions go on."""
@@ -180,21 +225,22 @@ class Beliefs:
         for home in {int(home) for home in self._home[items] if home >= 0}:
             self._home[self._changed.pop(home)[0]] = -1
             self._fresh.pop(home)
-        self._pairs = None
+        self._pairs = self._unsure = None
         for part in np.unique(self.component[items]).tolist():
             self._stale[self._pair_bounds[part] : self._pair_bounds[part + 1]] = bool(inside.any())
         draws = self.base[:, items]
         self.answer[items] = self.base_answer[items]
         local = _localise(constraints, items)
         if inside.any():
-            draws = condition_draws(draws, local, self.n_members)
+            draws = _number_rows(condition_draws(draws, local, self.n_members))
+            left, right, _ = count_pairs_by_component(draws, np.array([0, len(items)]))
+            fresh = self._beliefs_of(draws, left.astype(np.int64), right.astype(np.int64))
+            # No label may be that of a record elsewhere.
+            label_by_first(draws, items)
             first = int(items[0])
             self._changed[first] = items, draws
             self._home[items] = first
-        if inside.any():
-            left, right, _ = count_pairs_by_component(_number_rows(draws), np.array([0, len(items)]))
-            fresh = self._beliefs_of(draws, left.astype(np.int64), right.astype(np.int64))
-            self._fresh[int(items[0])] = fresh._replace(left=items[left], right=items[right])
+            self._fresh[first] = fresh._replace(left=items[left], right=items[right])
         self.answer[items] = items[self._answer_of(items, draws, local, bool(inside.any()))]
 
     def _answer_of(

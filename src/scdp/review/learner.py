@@ -139,10 +139,9 @@ class Learner:
 
     def _in_doubt(self, before: Beliefs) -> Booleans:
         """Records of the components with most to gain, as many as are drawn anew."""
-        p = before.pairs.probability
-        doubt = np.bincount(
-            before.component[before.pairs.left], p * (1.0 - p), int(before.component.max()) + 1
-        )
+        pairs = before.unsure.pairs
+        p = pairs.probability
+        doubt = np.bincount(before.component[pairs.left], p * (1.0 - p), int(before.component.max()) + 1)
         sizes = np.bincount(before.component, minlength=len(doubt))
         order = np.argsort(-doubt, kind="stable")
         chosen = np.zeros(len(doubt), dtype=bool)

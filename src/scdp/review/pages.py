@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy as np
 from scdp._typing import Floats, Integers
 from scdp.report.layout import isolated, marked, shown
 from scdp.review.beliefs import Beliefs
+from scdp.review.charts import graph, waterfall
 from scdp.review.quality import Interval, Quality
 from scdp.review.session import Person, Posed, Session
-from scdp.review.view import TableView, Weight
+from scdp.review.view import TableView
 
 LETTERS = "ABCDEFGH"
 # Rows of lists, and records of one cluster that are shown at once.
@@ -20,13 +20,18 @@ ROWS_A_PAGE = 50
 MOST_MEMBERS = 60
 MOST_NODES = 24
 LONGEST_CELL = 600
+CURRENT = ' aria-current="page"'
 
 
-def whole_page(title: str, body: Iterable[str], person: Person | None, key_help: str = "") -> str:
-    """One page with the frame that all share."""
+def whole_page(title: str, body: Iterable[str], person: Person | None, more: str = "", here: str = "") -> str:
+    """One page with the frame that all share: `more` stands below it, `here` is the place that it is in."""
     name = "" if person is None or person.name is None else person.name
+    places = "".join(
+        f'<a href="{place}"{CURRENT if place == here else ""}>{words}</a>'
+        for place, words in (("/", "Questions"), ("/clusters", "Clusters"))
+    )
     who = (
-        '<form class="inline" method="post" action="/name"><label>You: '
+        '<form class="inline" method="post" action="/name"><label>Your name: '
         f'<input type="text" name="name" value="{shown(name)}" maxlength="80" size="14"></label>'
         "<button>Save</button></form>"
     )
@@ -35,8 +40,8 @@ def whole_page(title: str, body: Iterable[str], person: Person | None, key_help:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<title>{shown(title)}</title><link rel="stylesheet" href="/style.css">'
         '<script src="/page.js" defer></script></head><body>'
-        f'<header><h1>{shown(title)}</h1><nav><a href="/">Questions</a><a href="/clusters">Clusters</a></nav></header>'
-        f"<main>{''.join(body)}</main><footer>{key_help}{who}</footer></body></html>\n"
+        f"<header><h1>{shown(title)}</h1><nav>{places}</nav></header>"
+        f"<main>{''.join(body)}</main><footer>{more}{who}</footer></body></html>\n"
     )
 
 
@@ -85,21 +90,31 @@ def question_page(
             "You may look at the clusters, or come back when there are new records.</p></section>"
         )
         parts.append(undo_form(person))
-        return whole_page(title, parts, person)
+        return whole_page(title, parts, person, _about(session), "/")
     parts.append(question_form(session, view, posed, preset))
     parts.append(undo_form(person))
     parts.append(evidence_of(session.beliefs, view, posed.question.rows))
-    return whole_page(title, parts, person, KEYS)
+    return whole_page(title, parts, person, KEYS + _about(session), "/")
 
 
 KEYS = (
     "<p>Keys: <b>s</b> all the same, <b>d</b> all different, <b>1</b> to <b>8</b> move a record to the next group, "
-    "<b>Enter</b> as the groups are now, <b>c</b> cannot tell, <b>u</b> undo, <b>w</b> why.</p>"
+    "<b>Enter</b> confirm the groups, <b>c</b> cannot tell, <b>u</b> undo, <b>w</b> why.</p>"
 )
 
 
+def _about(session: Session) -> str:
+    """What a newcomer wants to know: what F is, where answers go, and how to end."""
+    return (
+        "<p>F is the balance of precision (linked pairs that are right) and recall (true pairs that are linked); "
+        f"1 is perfect. Every answer is kept at once in {isolated(session.log.path.name)}. "
+        "To end, press Ctrl-C where the command runs.</p>"
+    )
+
+
 def _note(person: Person) -> str:
-    return f'<p class="note" role="status">{shown(person.note)}</p>' if person.note else ""
+    note = person.take_note()
+    return f'<p class="note" role="status">{shown(note)}</p>' if note else ""
 
 
 def undo_form(person: Person) -> str:
@@ -117,17 +132,18 @@ def question_form(session: Session, view: TableView, posed: Posed, preset: bool)
         "drawn at random" if posed.question.is_random else f"expected to add {posed.question.gain:.4f} to F"
     )
     asked = "Are these the same?" if n == 2 else "Which of these are the same?"
+    marks = "" if n == 2 else '<p class="soft">Marked are words that differ from the first record.</p>'
     head = f'<h2>{asked} <span class="soft">({kind})</span></h2>'
     picks = "" if n == 2 and not preset else _picks(rows, session.beliefs, preset)
     as_shown = (
-        '<button class="main" name="action" value="shown" data-key="Enter">As the groups are<kbd>Enter</kbd></button>'
+        '<button class="main" name="action" value="shown" data-key="Enter">Confirm the groups<kbd>Enter</kbd></button>'
         if picks
         else ""
     )
     main = "" if picks else ' class="main"'
     return (
         f'<form class="question" method="post" action="/answer">{head}'
-        f'<input type="hidden" name="question" value="{posed.number}">{side_by_side(view, rows)}{picks}'
+        f'<input type="hidden" name="question" value="{posed.number}">{side_by_side(view, rows)}{marks}{picks}'
         f'<div class="actions">{as_shown}<button{main} name="action" value="same" data-key="s">'
         f"{'The same' if n == 2 else 'All the same'}<kbd>s</kbd></button>"
         f'<button name="action" value="different" data-key="d">{"Different" if n == 2 else "All different"}'
@@ -201,38 +217,6 @@ def evidence_of(beliefs: Beliefs, view: TableView, rows: Sequence[int]) -> str:
     return f'<details class="why"><summary>Why? (w)</summary><section>{"".join(charts)}</section></details>'
 
 
-def waterfall(weights: Sequence[Weight]) -> str:
-    """Log-odds added up from top to bottom, one bar a comparison."""
-    shown_ones = [weights[0], *sorted(weights[1:], key=lambda each: -abs(each.log_odds))]
-    shown_ones = [each for each in shown_ones if abs(each.log_odds) >= 0.05][:12] or shown_ones[:1]
-    total = sum(each.log_odds for each in weights)
-    sums = np.cumsum([each.log_odds for each in shown_ones])
-    low, high = min(0.0, float(sums.min())), max(0.0, float(sums.max()))
-    scale = 380.0 / max(high - low, 1e-9)
-    bars, before = [], 0.0
-    for number, each in enumerate(shown_ones):
-        begin, end = sorted((before, before + each.log_odds))
-        x, width, y = 260 + (begin - low) * scale, max((end - begin) * scale, 1.0), 24 * number
-        kind = "for" if each.log_odds > 0 else "against"
-        bars.append(
-            f'<text x="250" y="{y + 16}" text-anchor="end">{shown(_short(each.name))}</text>'
-            f'<rect class="{kind}" x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="16" rx="2"></rect>'
-            f'<text x="{x + width + 6:.1f}" y="{y + 16}">{each.log_odds:+.1f}</text>'
-        )
-        before += each.log_odds
-    zero, height = 260 + (0.0 - low) * scale, 24 * len(shown_ones)
-    return (
-        f'<svg viewBox="0 0 700 {height + 24}" role="img" aria-label="evidence by comparison">'
-        f'<line class="axis" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{height}"></line>{"".join(bars)}'
-        f'<text x="250" y="{height + 16}" text-anchor="end">log-odds of the two alone</text>'
-        f'<text x="260" y="{height + 16}">{total:+.1f}</text></svg>'
-    )
-
-
-def _short(name: str, longest: int = 34) -> str:
-    return name if len(name) <= longest else name[: longest - 1] + "…"
-
-
 def pair_page(title: str, session: Session, view: TableView, person: Person, rows: tuple[int, int]) -> str:
     """Two records side by side, why, and what can be decided about them."""
     p = session.beliefs.probability(*rows)
@@ -248,7 +232,7 @@ def pair_page(title: str, session: Session, view: TableView, person: Person, row
         '<button name="action" value="different">Different</button></form></section>',
         undo_form(person),
     ]
-    return whole_page(title, body, person)
+    return whole_page(title, body, person, here="/clusters")
 
 
 def clusters_page(
@@ -266,7 +250,9 @@ def clusters_page(
     for row in rows:
         members = session.beliefs.members_of(row)
         lines.append(
-            f'<tr><td><a href="/cluster?row={row}">{isolated(view.ids[row])}</a></td><td>{len(members):,}</td>'
+            f'<tr><td><a href="/cluster?row={row}">{isolated(view.ids[row])}</a></td>'
+            f'<td data-name="records">{len(members):,}</td>'
+            f'<td data-name="all together">{_together(session.beliefs, members)}</td>'
             f"<td>{isolated(view.title(row))}</td></tr>"
         )
     more = "".join(
@@ -274,15 +260,27 @@ def clusters_page(
         for other, name in ((page - 1, "before"), (page + 1, "after"))
         if 0 <= other <= last
     )
+    if not lines:
+        nothing = "No record holds all of these words." if words else "No cluster has two records or more."
+        lines.append(f'<tr><td colspan="4">{nothing}</td></tr>')
     what = f"Records with “{words}”" if words else "Clusters of two or more, the least sure first"
     body = [
         '<section><form class="inline" action="/clusters" method="get">'
         f'<input type="search" name="q" value="{shown(words)}" placeholder="search all columns" aria-label="search">'
         "<button>Search</button></form></section>",
-        f'<section><h2>{shown(what)}</h2><div class="scroll"><table><tr><th>record</th><th>size</th><th>cells</th></tr>'
+        f'<section><h2>{shown(what)}</h2><div class="scroll"><table class="stack"><tr><th>record</th>'
+        "<th>records</th><th>all together</th><th>cells</th></tr>"
         f'{"".join(lines)}</table></div><p class="inline">{more}</p></section>',
     ]
-    return whole_page(title, body, person)
+    return whole_page(title, body, person, here="/clusters")
+
+
+def _together(beliefs: Beliefs, members: Integers) -> str:
+    """How probable it is that all records of a cluster belong together."""
+    if len(members) == 1:
+        return "–"
+    draws = beliefs.columns(members[:MOST_MEMBERS])
+    return f"{float((draws == draws[:, :1]).all(axis=1).mean()):.2f}"
 
 
 def _query(words: str) -> str:
@@ -301,7 +299,10 @@ def cluster_page(title: str, session: Session, view: TableView, person: Person, 
     columns = "".join(f"<th>{shown(name)}</th>" for name in view.columns)
     lines = []
     for one in listed.tolist():
-        cells = "".join(f"<td>{_cell(cell)}</td>" for cell in view.cells(one))
+        cells = "".join(
+            f'<td data-name="{shown(name)}">{_cell(cell)}</td>'
+            for name, cell in zip(view.columns, view.cells(one), strict=True)
+        )
         link = isolated(view.ids[one])
         if one != members[0]:
             link = f'<a href="/pair?a={members[0]}&amp;b={one}">{link}</a>'
@@ -315,32 +316,34 @@ def cluster_page(title: str, session: Session, view: TableView, person: Person, 
     split = (
         '<div class="actions"><button name="action" value="split">Split off the ticked records</button>'
         '<button name="action" value="accept">Accept: all are the same</button></div>'
-        '<p class="soft">To split says: the ticked are one thing, the others another.</p>'
+        '<p class="soft">Splitting says: the ticked records are one thing, the others another.</p>'
         if len(members) > 1
         else ""
     )
     merges = "".join(
-        f'<tr><td><a href="/cluster?row={other}">{isolated(view.ids[other])}</a></td><td>{p:.2f}</td>'
+        f'<tr><td><a href="/cluster?row={other}">{isolated(view.ids[other])}</a></td>'
+        f'<td data-name="probability">{p:.2f}</td>'
         f"<td>{isolated(view.title(other))}</td><td>"
         f'<form method="post" action="/decide"><input type="hidden" name="home" value="{row}">'
         f'<input type="hidden" name="row" value="{other}"><button name="action" value="merge">Merge</button>'
         "</form></td></tr>"
         for other, p in near
     )
+    count = "1 record" if len(members) == 1 else f"{len(members):,} records"
     body = [
         _note(person),
-        f"<section><h2>Cluster of {isolated(view.ids[int(members[0])])}: {len(members):,} records</h2>"
+        f"<section><h2>Cluster of {isolated(view.ids[int(members[0])])}: {count}</h2>"
         f'<form method="post" action="/decide"><input type="hidden" name="home" value="{row}">'
-        f'<div class="scroll"><table><tr><th></th><th>record</th>{columns}</tr>{"".join(lines)}</table></div>'
-        f"{many}{split}</form></section>",
+        f'<div class="scroll"><table class="stack"><tr><th></th><th>record</th>{columns}</tr>{"".join(lines)}'
+        f"</table></div>{many}{split}</form></section>",
         f"<section><h2>Graph</h2>{drawn}</section>",
-        f'<section><h2>Near clusters</h2><div class="scroll"><table><tr><th>record</th><th>probability</th>'
-        f"<th>cells</th><th></th></tr>{merges}</table></div></section>"
+        f'<section><h2>Near clusters</h2><div class="scroll"><table class="stack"><tr><th>record</th>'
+        f"<th>probability</th><th>cells</th><th></th></tr>{merges}</table></div></section>"
         if near
         else "",
         undo_form(person),
     ]
-    return whole_page(title, body, person)
+    return whole_page(title, body, person, here="/clusters")
 
 
 def _cell(cell: str | None) -> str:
@@ -365,38 +368,6 @@ def near_clusters(beliefs: Beliefs, members: Integers, most: int = 12) -> list[t
         if best[place] > 0.0:
             found.setdefault(int(beliefs.answer[around[place]]), (int(around[place]), float(best[place])))
     return list(found.values())[:most]
-
-
-def graph(beliefs: Beliefs, view: TableView, members: Integers, near: Sequence[int]) -> str:
-    """Records on a circle; the thicker a line, the likelier its two are the same. Near records are dashed."""
-    rows = [*members.tolist(), *near]
-    if len(rows) < 2:
-        return '<p class="soft">One record, and none near it.</p>'
-    draws = beliefs.columns(np.array(rows, dtype=np.int64))
-    angle = [2.0 * math.pi * place / len(rows) - math.pi / 2 for place in range(len(rows))]
-    at = [(380 + 150 * math.cos(each), 190 + 150 * math.sin(each)) for each in angle]
-    lines = []
-    for one in range(len(rows)):
-        for other in range(one + 1, len(rows)):
-            p = float((draws[:, one] == draws[:, other]).mean())
-            if p > 0.02:
-                dashed = " near" if other >= len(members) else ""
-                (x1, y1), (x2, y2) = at[one], at[other]
-                lines.append(
-                    f'<line class="edge{dashed}" x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" '
-                    f'stroke-width="{0.5 + 4 * p:.1f}" stroke-opacity="{0.25 + 0.6 * p:.2f}">'
-                    f"<title>{p:.2f}</title></line>"
-                )
-    for place, (row, (x, y)) in enumerate(zip(rows, at, strict=True)):
-        dashed = " near" if place >= len(members) else ""
-        anchor = "start" if x > 380.5 else "end" if x < 379.5 else "middle"
-        shift = 12 if anchor == "start" else -12 if anchor == "end" else 0
-        lines.append(
-            f'<a href="/cluster?row={row}"><circle class="node{dashed}" cx="{x:.0f}" cy="{y:.0f}" r="8"></circle>'
-            f'<text x="{x + shift:.0f}" y="{y + (5 if shift else -14):.0f}" text-anchor="{anchor}">'
-            f"{shown(_short(str(view.ids[row]), 24))}</text></a>"
-        )
-    return f'<svg viewBox="0 0 760 390" role="img" aria-label="graph of the cluster">{"".join(lines)}</svg>'
 
 
 def error_page(code: int, sentence: str) -> str:

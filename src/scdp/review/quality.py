@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scdp._typing import Booleans, Floats, Integers, SmallIntegers
+from scdp._typing import Booleans, Floats, Integers
 from scdp.estimators.reliability import PRIOR_CLUSTERS, SLOPE_SPREAD
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import Ask, Question, choose_best, patterns_of
@@ -109,17 +109,16 @@ def estimate(ask: Ask, answers: Sequence[Answered], n_asked: int, seed: int = 0)
     """
     beliefs, rng = ask.beliefs, np.random.default_rng(seed)
     shift, spread = find_shift(answers, n_asked)
-    p = np.concatenate([beliefs.pairs.probability, ask.others[2]])
+    pairs, n_sure, n_sure_linked = beliefs.unsure
+    p = np.concatenate([pairs.probability, ask.others[2]])
     linked = np.concatenate(
-        [
-            beliefs.answer[beliefs.pairs.left] == beliefs.answer[beliefs.pairs.right],
-            np.zeros(len(ask.others[2]), bool),
-        ]
+        [beliefs.answer[pairs.left] == beliefs.answer[pairs.right], np.zeros(len(ask.others[2]), bool)]
     )
     floor = 0.5 / (beliefs.n_draws + 1.0)
     doubtful = (p > 0.0) & (p < 1.0)
     log_odds = np.clip(np.log(np.clip(p, floor, 1 - floor) / np.clip(1 - p, floor, 1 - floor)), -8, 8)
-    sure_true, sure_linked = float((~doubtful).sum()), float((~doubtful & linked).sum())
+    sure_true = float((~doubtful).sum() + n_sure)
+    sure_linked = float((~doubtful & linked).sum() + n_sure_linked)
     n_links = beliefs.n_links
     log_odds, own = log_odds[doubtful], linked[doubtful]
     by_draw = _spread_over_draws(beliefs)
@@ -149,7 +148,7 @@ def _scores(right: float, true: float, links: float) -> tuple[float, float, floa
 
 def _spread_over_draws(beliefs: Beliefs, most: int = 60) -> list[tuple[float, float]]:
     """By draw: how many more linked pairs are right, and how many more pairs are true, than in the mean."""
-    pairs = beliefs.pairs
+    pairs = beliefs.unsure.pairs
     linked = beliefs.answer[pairs.left] == beliefs.answer[pairs.right]
     found = []
     rows = np.union1d(pairs.left, pairs.right)
@@ -171,12 +170,9 @@ def interval(values: Floats) -> Interval:
 
 
 def _cluster_interval(beliefs: Beliefs) -> tuple[int, int]:
-    rows = np.flatnonzero(np.bincount(beliefs.component)[beliefs.component] > 1)
-    if not len(rows):
-        return beliefs.n_records, beliefs.n_records
-    draws = np.sort(beliefs.columns(rows), axis=1)
-    counts = 1 + (np.diff(draws, axis=1) != 0).sum(axis=1) + beliefs.n_records - len(rows)
-    low, high = np.quantile(counts, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
+    low, high = np.quantile(
+        beliefs.count_clusters(), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf"
+    )
     return int(low), int(high)
 
 
@@ -184,7 +180,7 @@ def predict_gain(ask: Ask, rng: np.random.Generator, spread: float) -> Interval:
     """What twenty more answers would add to the F of the answer, if draws are taken for the truth in turn."""
     questions = choose_best(ask, n=N_AHEAD)
     beliefs = ask.beliefs
-    pairs = beliefs.pairs
+    pairs, n_sure, n_sure_linked = beliefs.unsure
     if not questions or not len(pairs.left):
         return Interval(0.0, 0.0, 0.0)
     rows = np.union1d(pairs.left, pairs.right)
@@ -208,10 +204,13 @@ def predict_gain(ask: Ask, rng: np.random.Generator, spread: float) -> Interval:
             p[around] = (
                 draws[np.ix_(agreeing, left[around])] == draws[np.ix_(agreeing, right[around])]
             ).mean(axis=0)
-        gains.append(_f(p >= beliefs.threshold, true) - _f(linked, true))
+        before = _f(linked, true, n_sure, n_sure_linked)
+        gains.append(_f(p >= beliefs.threshold, true, n_sure, n_sure) - before)
     # That the model learns may help more, and it may also hurt: both are known no better than the shift.
     gains_array = np.array(gains)
-    room = max(1.0 - _mean_f(draws, left, right, linked), 0.0)
+    some = draws[:: max(len(draws) // 16, 1)]
+    mean = np.mean([_f(linked, draw[left] == draw[right], n_sure, n_sure_linked) for draw in some])
+    room = max(1.0 - float(mean), 0.0)
     noise = rng.standard_normal(10 * len(gains)) * spread * 0.25 * room
     return interval(np.tile(gains_array, 10) + noise)
 
@@ -221,14 +220,10 @@ def _pairs_near(left: Integers, right: Integers, rows: Sequence[int]) -> Integer
     return np.flatnonzero(np.isin(left, chosen) | np.isin(right, chosen))
 
 
-def _f(linked: Booleans, true: Booleans) -> float:
-    total = float(linked.sum() + true.sum())
-    return 2.0 * float((linked & true).sum()) / total if total else 1.0
-
-
-def _mean_f(draws: SmallIntegers, left: Integers, right: Integers, linked: Booleans) -> float:
-    some = range(0, len(draws), max(len(draws) // 16, 1))
-    return float(np.mean([_f(linked, draws[draw, left] == draws[draw, right]) for draw in some]))
+def _f(linked: Booleans, true: Booleans, n_sure: int, n_sure_linked: int) -> float:
+    """F of pairs in doubt, and of sure ones beside them, which are all true."""
+    total = float(linked.sum() + true.sum() + n_sure + n_sure_linked)
+    return 2.0 * float((linked & true).sum() + n_sure_linked) / total if total else 1.0
 
 
 def advise(f: Interval, gain: Interval, n_asked: int, n_random: int) -> tuple[bool, str]:

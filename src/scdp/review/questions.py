@@ -71,12 +71,12 @@ class Worth:
 
     def __init__(self, ask: Ask) -> None:
         self.ask, self.beliefs = ask, ask.beliefs
-        pairs = self.beliefs.pairs
+        pairs, n_sure, _ = self.beliefs.unsure
         p = pairs.probability
         self.threshold = self.beliefs.threshold
         # Gains are in pairs; F has about as many in its denominator as are linked and true.
-        self.per_pair = 2.0 / max(self.beliefs.n_links + float(p.sum()), 1.0)
-        # Of a large table most components are sure, and nothing is to be asked there.
+        self.per_pair = 2.0 / max(self.beliefs.n_links + float(p.sum()) + n_sure, 1.0)
+        # Where all is as good as sure, nothing is to be asked.
         component = self.beliefs.component
         doubtful = np.zeros(self.beliefs.n_records, dtype=bool)
         doubtful[component[pairs.left[(p > SURE) & (p < 1.0 - SURE)]]] = True
@@ -230,7 +230,13 @@ def choose_best(ask: Ask, taken: Iterable[int] = (), n: int = 1) -> list[Questio
 
 
 def choose_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int] = ()) -> Question | None:
-    """A pair at random, likelier where more is in doubt.
+    """A pair at random, likelier where more is in doubt; None where there is none."""
+    found = draw_at_random(ask, rng, taken, 1)
+    return found[0] if found else None
+
+
+def draw_at_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int], n: int) -> list[Question]:
+    """Some pairs at random, likelier where more is in doubt.
 
     Every pair that may be the same has a chance, so that the answers tell how good the probabilities are.
     """
@@ -246,10 +252,14 @@ def choose_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int] = ())
     busy = list(taken)
     chance[np.isin(left, busy) | np.isin(right, busy)] = 0.0
     if not chance.sum() > 0.0:
-        return None
-    pair = int(rng.choice(len(chance), p=chance / chance.sum()))
-    rows = (int(left[pair]), int(right[pair]))
-    return Question(rows, 0.0, True, probabilities_of(beliefs, rows, float(p[pair])))
+        return []
+    n_drawn = min(n, int(np.count_nonzero(chance)))
+    drawn = rng.choice(len(chance), n_drawn, replace=False, p=chance / chance.sum()).tolist()
+    found = []
+    for pair in drawn:
+        rows = (int(left[pair]), int(right[pair]))
+        found.append(Question(rows, 0.0, True, probabilities_of(beliefs, rows, float(p[pair]))))
+    return found
 
 
 def probabilities_of(

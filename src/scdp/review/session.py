@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Protocol
 
@@ -21,11 +21,20 @@ from scdp.errors import InputError
 from scdp.review.beliefs import Beliefs
 from scdp.review.log import Answer, DecisionLog, decisions_of
 from scdp.review.quality import Answered, Quality, answered, estimate
-from scdp.review.questions import ONE_IN_RANDOM, Ask, Question, choose_best, choose_random, patterns_of
+from scdp.review.questions import (
+    ONE_IN_RANDOM,
+    Ask,
+    Question,
+    choose_best,
+    choose_random,
+    draw_at_random,
+    patterns_of,
+)
 from scdp.table.decisions import Constraints, Decision
 
 # Questions that are ready before anybody asks for them.
 N_READY = 12
+N_RANDOM_READY = 4
 # A question is kept for one person so long (in seconds); then others may be asked about its records.
 KEPT_FOR = 900.0
 RANDOM = re.compile(r"drawn at random, probability (0\.\d+|1\.0+)")
@@ -71,6 +80,11 @@ class Person:
     given: list[KeptAnswer] = field(default_factory=list)
     note: str = ""
 
+    def take_note(self) -> str:
+        """What the next page is to say: once."""
+        said, self.note = self.note, ""
+        return said
+
 
 class Session:
     """Questions, answers and what follows from them, for any number of people at once.
@@ -98,7 +112,8 @@ class Session:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.log, self._source, self._clock = log, source, clock
-        self._rng = np.random.default_rng([seed, 1])
+        # One for each thread that draws.
+        self._rng, self._rng_ahead = (np.random.default_rng([seed, stream]) for stream in (1, 2))
         self._ask_at_random = ask_at_random
         self._lock = threading.RLock()
         self.people: dict[str, Person] = {}
@@ -108,6 +123,7 @@ class Session:
         self.beliefs = source.refresh(log.constraints, None)
         self._others = source.others(self.beliefs)
         self._ready: list[Question] = []
+        self._ready_random: list[Question] = []
         self.quality: Quality | None = None
         self.problem = ""
         self.least_sure: list[int] = []
@@ -190,7 +206,7 @@ class Session:
     def _next(self, taken: set[int]) -> Question | None:
         ask = self._ask()
         if self._ask_at_random and self._n_posed % ONE_IN_RANDOM == ONE_IN_RANDOM - 1:
-            drawn = choose_random(ask, self._rng, taken)
+            drawn = self._next_at_random(ask, taken)
             if drawn is not None:
                 return drawn
         while self._ready:
@@ -201,6 +217,17 @@ class Session:
         if self._ready:
             return self._ready.pop(0)
         return choose_random(ask, self._rng, taken) if self._ask_at_random else None
+
+    def _next_at_random(self, ask: Ask, taken: set[int]) -> Question | None:
+        """One that was drawn in the background, if it is still open: to draw among very many pairs takes a while."""
+        while self._ready_random:
+            question = self._ready_random.pop(0)
+            left, right = (np.array([row]) for row in question.rows)
+            decided = bool(self.beliefs.is_decided(left, right)[0])
+            if not decided and question.rows not in ask.refused and taken.isdisjoint(question.rows):
+                p = self.beliefs.probability(*question.rows)
+                return replace(question, probability=(p,)) if p > 0.0 else question
+        return choose_random(ask, self._rng, taken)
 
     def _ask(self) -> Ask:
         return Ask(self.beliefs, self.log.refused(), self._others)
@@ -233,6 +260,8 @@ class Session:
         with self._lock:
             posed = Posed(0, Question(tuple(rows), 0.0, False, ()))
             self._keep(key, posed, rows, blocks, None, None)
+            # An accepted cluster looks as before, so it is said.
+            self.person(key).note = "Kept. Undo takes it back."
 
     def _keep(
         self,
@@ -312,6 +341,7 @@ class Session:
             ask = Ask(beliefs, self.log.refused(), others)
             taken, random, n_answers = self._taken(), list(self._random), self.n_answers
         ready = choose_best(ask, taken, n=N_READY)
+        at_random = draw_at_random(ask, self._rng_ahead, taken, N_RANDOM_READY) if self._ask_at_random else []
         quality = estimate(ask, random, n_answers)
         ranked = list_least_sure(beliefs)
         with self._lock:
@@ -324,7 +354,7 @@ class Session:
             if rows:
                 beliefs.condition(self.log.constraints, rows)
             self.beliefs, self._others, self._ready, self.quality = beliefs, others, ready, quality
-            self.least_sure = ranked
+            self.least_sure, self._ready_random = ranked, at_random
             self._done, self.problem = version, ""
 
 
@@ -353,7 +383,7 @@ def random_answers(decisions: Sequence[Decision]) -> list[Answered]:
 def list_least_sure(beliefs: Beliefs, most: int = 2000) -> list[int]:
     """The first record of each cluster of two or more, those in most doubt first."""
     sizes = np.bincount(beliefs.answer, minlength=beliefs.n_records)
-    pairs = beliefs.pairs
+    pairs = beliefs.unsure.pairs
     p = pairs.probability
     doubt = np.zeros(beliefs.n_records)
     for end in (pairs.left, pairs.right):
