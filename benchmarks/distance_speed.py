@@ -21,12 +21,11 @@ from rich.table import Table
 from scdp._compile import kernel
 from scdp.chains import sweep
 from scdp.chains.distances.clusters import resample_clusters_by_distance
-from scdp.chains.distances.items import DistanceItems, DistanceLayout, lay_out_distances
-from scdp.chains.distances.precisions import resample_precisions_by_distance
 from scdp.chains.distances.rows import Members, list_members, weights_by_position
 from scdp.chains.distances.split_merge import split_merge_by_distance
-from scdp.chains.distances.types import resample_types_by_distance
-from scdp.chains.start import initial_state
+from scdp.chains.distances.types import resample_precisions_by_distance, resample_types_by_distance
+from scdp.chains.items import DistanceItems, ItemLayout, lay_out_distances
+from scdp.chains.run import initial_state
 from scdp.chains.state import Plan, Priors, State
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
@@ -83,7 +82,7 @@ def citations() -> tuple[Records, np.ndarray, int]:
     return both, np.concatenate([known, np.full(len(test), -1)]), len(test)
 
 
-def settled(laid_out: DistanceLayout) -> State:
+def settled(laid_out: ItemLayout[DistanceItems]) -> State:
     """A state a chain is in after its first sweeps."""
     rng, items = np.random.default_rng(0), laid_out.items
     state, fixed = initial_state(rng, laid_out, "kmeans", Priors()), sweep.constants_of(items)
@@ -143,7 +142,7 @@ def bare_works(items: DistanceItems, state: State) -> tuple[dict[str, Callable[[
 PARTS = {"clusters": ("rows", "forms", "scatters"), "types": ("within", "kinds"), "precisions": ("cells",)}
 
 
-def timed(title: str, laid_out: DistanceLayout, console: Console) -> float:
+def timed(title: str, laid_out: ItemLayout[DistanceItems], console: Console) -> float:
     """Print the table of one setting; return the whole sweep / all bare passes."""
     items, state = laid_out.items, settled(laid_out)
     rng, fixed = np.random.default_rng(1), sweep.constants_of(items)

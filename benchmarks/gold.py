@@ -16,10 +16,10 @@ from scipy import stats
 import gold_chains
 from gold_tools import random_slots
 from scdp.chains import sweep
-from scdp.chains.start import initial_state
+from scdp.chains.items import ItemLayout, Items, lay_out_vectors
+from scdp.chains.run import initial_state
 from scdp.chains.state import Priors, State
-from scdp.chains.vectors.density import log_joint
-from scdp.chains.vectors.items import Items, VectorLayout, lay_out_vectors
+from scdp.chains.vectors.clusters import log_joint
 from twins.simulate import Simulated, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,7 +45,7 @@ def quantities(items: Items, state: State) -> list[float]:
     ]
 
 
-def true_state(rng: np.random.Generator, laid_out: VectorLayout, truth: Simulated) -> State:
+def true_state(rng: np.random.Generator, laid_out: ItemLayout[Items], truth: Simulated) -> State:
     return initial_state(rng, laid_out, "one", PRIORS)._replace(
         cluster=random_slots(rng, laid_out, truth.clusters),
         type=truth.types,

@@ -90,7 +90,7 @@ MUTANTS = [
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
-        "a missing value read as zero", "chains/vectors/items.py",
+        "a missing value read as zero", "chains/items.py",
         "    observed = ~np.isnan(points)\n",
         "    points = np.nan_to_num(points)\n    observed = ~np.isnan(points)\n",
         "check_clusters", ("missing values", "clusters"),
@@ -101,7 +101,7 @@ MUTANTS = [
         "check_clusters", ("missing values", "clusters"),
     ),
     Mutant(
-        "groups share one partition", "chains/vectors/items.py",
+        "groups share one partition", "chains/items.py",
         "key = group if share_clusters", "key = np.zeros_like(group) if share_clusters",
         "check_clusters", ("two documents", "clusters"),
     ),
@@ -111,9 +111,9 @@ MUTANTS = [
         "check_clusters", ("two documents", "clusters"),
     ),
     Mutant(
-        "all clusters of all groups counted as one size", "chains/vectors/items.py",
-        "np.bincount(self.group, minlength=len(self.slot_start)).astype(np.int64)",
-        "np.array([len(self.group)])",
+        "all clusters of all groups counted as one size", "chains/items.py",
+        "np.bincount(items.group, minlength=len(items.slot_start)).astype(np.int64)",
+        "np.array([len(items.group)])",
         "check_both_concentrations",
     ),
     Mutant(
@@ -143,7 +143,7 @@ MUTANTS = [
         "check_clusters", ("all hidden", "clusters given means"),
     ),
     Mutant(
-        "means drawn with the variance for a deviation", "chains/vectors/means.py",
+        "means drawn with the variance for a deviation", "chains/vectors/types.py",
         "rng.standard_normal() / np.sqrt(a)", "rng.standard_normal() / a",
         "check_clusters", ("all hidden", "means"),
     ),
@@ -173,22 +173,22 @@ MUTANTS = [
         "check_joint", ("two documents", "types"),
     ),
     Mutant(
-        "Beta(alpha, n) for Beta(alpha + 1, n)", "chains/concentration.py",
+        "Beta(alpha, n) for Beta(alpha + 1, n)", "chains/arithmetic.py",
         "rng.beta(concentration + 1.0, sizes[m])", "rng.beta(concentration, sizes[m])",
         "check_one_group",
     ),
     Mutant(
-        "mixture index of the concentration off by one", "chains/concentration.py",
+        "mixture index of the concentration off by one", "chains/arithmetic.py",
         "n_clusters + choose(rng, log_weight, n + 1)", "n_clusters + 1 + choose(rng, log_weight, n + 1)",
         "check_documents",
     ),
     Mutant(
-        "shape of the mean's precision counts clusters, not values", "chains/vectors/means.py",
+        "shape of the mean's precision counts clusters, not values", "chains/vectors/types.py",
         "0.5 * used.shape[0] * means.shape[1]", "0.5 * used.shape[0]",
         "check_mean_variance",
     ),
     Mutant(
-        "SCDP-2 gives shape and rate in the wrong order", "chains/vectors/means.py",
+        "SCDP-2 gives shape and rate in the wrong order", "chains/vectors/types.py",
         "            rate[f] = 0.5 * gap / spread\n    return shape, rate",
         "            rate[f] = 0.5 * gap / spread\n    return rate, shape",
         "check_separation_prior",
@@ -256,12 +256,12 @@ MUTANTS = [
         "check_discount", ("partly known", "split-merge, 3 attempts"),
     ),
     Mutant(
-        "all groups counted as one in a discounted concentration", "chains/concentration.py",
+        "all groups counted as one in a discounted concentration", "chains/arithmetic.py",
         "groups = (n_clusters[:, None] > steps).sum(axis=0)", "groups = (n_clusters.max() > steps) * 1.0",
         "check_discounted_concentration",
     ),
     Mutant(
-        "a missing count is taken for trials that failed", "chains/counts.py",
+        "a missing count is taken for trials that failed", "chains/items.py",
         "trials = items.observed * items.points.max(axis=0, initial=0.0)",
         "trials = np.ones_like(items.points) * items.points.max(axis=0, initial=0.0)",
         "check_counts", ("missing values", "beta-binomial"),

@@ -18,12 +18,11 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp.chains.arithmetic import n_distinct
-from scdp.chains.run import Schedule, run_chains, streams
-from scdp.chains.separation.sweep import conditioned_sweep, with_means
-from scdp.chains.start import initial_state
+from scdp.chains.items import ItemLayout, Items, lay_out_vectors
+from scdp.chains.run import Schedule, initial_state, run_chains, streams
+from scdp.chains.separation.types import conditioned_sweep, with_means
 from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import constants_of, sweep
-from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 from scdp.paper.datasets import load_digits_task
 from twins import vectors as plain
 
@@ -81,14 +80,14 @@ def gaussian_pass(points, rows, centre, table, n_table):
     return total
 
 
-def digits_layout() -> VectorLayout:
+def digits_layout() -> ItemLayout[Items]:
     task = load_digits_task(seed=0, fallback=True)
     points = np.vstack([task.train.data, task.test.data])
     known = np.concatenate([task.train.clusters, np.full(len(task.test), -1)])
     return lay_out_vectors(points, known)
 
 
-def simulated_layout(n: int = 600, n_features: int = 8, noise: float = 0.25) -> VectorLayout:
+def simulated_layout(n: int = 600, n_features: int = 8, noise: float = 0.25) -> ItemLayout[Items]:
     """Thirty Gaussian clusters in fifteen close pairs, four noise deviations apart, all hidden: whether two halves
     are one cluster or two is what single-site moves find hard to change their mind about."""
     rng = np.random.default_rng(5)
@@ -100,7 +99,7 @@ def simulated_layout(n: int = 600, n_features: int = 8, noise: float = 0.25) -> 
     return lay_out_vectors(points / points.std(axis=0), np.full(n, -1))
 
 
-def settled(laid_out: VectorLayout, plan: Plan, n_sweeps: int = 100, init: str = "kmeans") -> State:
+def settled(laid_out: ItemLayout[Items], plan: Plan, n_sweeps: int = 100, init: str = "kmeans") -> State:
     """A state some sweeps away from its start."""
     rng = np.random.default_rng(0)
     state = initial_state(rng, laid_out, init, PRIORS)
@@ -111,7 +110,7 @@ def settled(laid_out: VectorLayout, plan: Plan, n_sweeps: int = 100, init: str =
 
 
 @cache
-def digits_sweep() -> tuple[float, float, float, State, VectorLayout]:
+def digits_sweep() -> tuple[float, float, float, State, ItemLayout[Items]]:
     """CPU seconds of an SCDP-1 sweep at the paper's size and of two bare passes over its terms, and the state."""
     laid_out = digits_layout()
     items, state = laid_out.items, settled(laid_out, Plan())
@@ -183,7 +182,7 @@ class Nothing:
         pass
 
 
-def traces_of(laid_out: VectorLayout, plan: Plan, n_sweeps: int) -> tuple[dict[str, np.ndarray], float]:
+def traces_of(laid_out: ItemLayout[Items], plan: Plan, n_sweeps: int) -> tuple[dict[str, np.ndarray], float]:
     """Traces of four chains from one cluster and from singletons, the second half, and its CPU seconds."""
     rngs = streams(4, 4)
     starts = [
@@ -207,7 +206,7 @@ def worst(statistic: str, traces: dict[str, np.ndarray]) -> float:
     return min(values) if statistic == "ess" else max(values)
 
 
-def mixing(name: str, laid_out: VectorLayout, n_sweeps: int) -> Row:
+def mixing(name: str, laid_out: ItemLayout[Items], n_sweeps: int) -> Row:
     """Effective samples over all chains: chains that sit in different places count for little, as they should."""
     collapsed, seconds = traces_of(laid_out, Plan(), n_sweeps)
     paper, paper_seconds = traces_of(laid_out, Plan(scheme="paper"), n_sweeps)
@@ -271,8 +270,8 @@ def growth() -> Row:
 FIRST_CALL = """
 import time, numpy as np
 from scdp.chains.state import Priors
-from scdp.chains.vectors.items import lay_out_vectors
-from scdp.chains.start import initial_state
+from scdp.chains.items import lay_out_vectors
+from scdp.chains.run import initial_state
 start = time.perf_counter()
 from scdp.chains.sweep import constants_of, sweep
 from scdp.chains.state import Plan

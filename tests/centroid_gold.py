@@ -28,10 +28,9 @@ from gold_tools import (
     stream,
 )
 from scdp.chains.distances.centroids import centroids_of
-from scdp.chains.distances.clusters import resample_clusters_by_distance
-from scdp.chains.distances.items import DistanceItems, DistanceLayout
+from scdp.chains.distances.clusters import distance_sweep, resample_clusters_by_distance, update_types
 from scdp.chains.distances.split_merge import split_merge_by_distance
-from scdp.chains.distances.sweep import distance_sweep, update_types
+from scdp.chains.items import DistanceItems, ItemLayout
 from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.state import Plan, Priors, State
 from twins import distance_separation as plain
@@ -41,7 +40,7 @@ RATE = 0.3
 STARTS = 20_000
 
 
-def layout_of(problem: Problem, strange: bool) -> DistanceLayout:
+def layout_of(problem: Problem, strange: bool) -> ItemLayout[DistanceItems]:
     case = problem.case
     if strange:
         return build_strange(case, seed=5, n_features=2)[0]

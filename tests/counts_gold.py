@@ -9,15 +9,9 @@ from scipy import stats
 from scipy.special import betaln, gammaln
 
 from gold_tools import LAYOUTS, chi_square, kolmogorov, partition_codes, places_of, random_slots, stream
-from scdp.chains.counts import (
-    CountLayout,
-    count_sweep,
-    lay_out_counts,
-    resample_clusters_of_counts,
-    resample_pseudo_counts,
-)
+from scdp.chains.counts import ItemLayout, count_sweep, resample_clusters_of_counts, resample_pseudo_counts
+from scdp.chains.items import CountItems, lay_out_counts, lay_out_vectors
 from scdp.chains.state import Plan, Priors, State
-from scdp.chains.vectors.items import lay_out_vectors
 from twins import exact, likelihood
 
 N_STARTS = 10_000
@@ -51,7 +45,7 @@ def make_counts(layout: str, kind: str) -> np.ndarray:
     return rng.multinomial(4, [0.5, 0.3, 0.2], len(case.known)).astype(float)
 
 
-def state_of(laid_out: CountLayout, cluster: np.ndarray, pseudo: np.ndarray) -> State:
+def state_of(laid_out: ItemLayout[CountItems], cluster: np.ndarray, pseudo: np.ndarray) -> State:
     n, width = len(cluster), laid_out.items.n_features
     none = np.empty((0, width)), np.empty(0)
     ones = np.ones(width)
@@ -60,7 +54,7 @@ def state_of(laid_out: CountLayout, cluster: np.ndarray, pseudo: np.ndarray) -> 
 
 
 @cache
-def problem(layout: str, kind: str) -> tuple[CountLayout, np.ndarray, np.ndarray]:
+def problem(layout: str, kind: str) -> tuple[ItemLayout[CountItems], np.ndarray, np.ndarray]:
     """A small problem, its partitions and their probabilities."""
     case = LAYOUTS[layout]
     counts, known, places = make_counts(layout, kind), np.array(case.known), places_of(case)

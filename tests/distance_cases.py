@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sampler_cases import Case, make_points, random_state
-from scdp.chains.distances.items import DistanceLayout, lay_out_distances
+from scdp.chains.items import DistanceItems, ItemLayout, Items, lay_out_distances, lay_out_vectors
 from scdp.chains.state import State
-from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 from scdp.compare.distances import Distances
 
 
@@ -25,7 +24,7 @@ def distances_of(points: np.ndarray, groups: np.ndarray | None = None) -> Distan
 
 def lay_out_points(
     points: np.ndarray, known: np.ndarray, groups: np.ndarray | None, share: bool
-) -> DistanceLayout:
+) -> ItemLayout[DistanceItems]:
     """The distances of points, with the zero of their coordinates as origin: the coordinate model's prior mean."""
     distances = distances_of(points, groups)
     # A record alone in its group has no pair that tells whether it has a feature; the points do.
@@ -33,7 +32,9 @@ def lay_out_points(
     return lay_out_distances(distances, known, groups, share_clusters=share, origin=points**2)
 
 
-def build_both(case: Case, seed: int, n_features: int = 3) -> tuple[VectorLayout, DistanceLayout, State]:
+def build_both(
+    case: Case, seed: int, n_features: int = 3
+) -> tuple[ItemLayout[Items], ItemLayout[DistanceItems], State]:
     """One problem by coordinates and by distances, and a random state of it."""
     rng = np.random.default_rng(seed)
     known, groups = np.array(case.known), groups_of(case)
@@ -44,7 +45,7 @@ def build_both(case: Case, seed: int, n_features: int = 3) -> tuple[VectorLayout
 
 def build_strange(
     case: Case, seed: int, n_features: int = 3, clip: bool = False
-) -> tuple[DistanceLayout, State]:
+) -> tuple[ItemLayout[DistanceItems], State]:
     """Random dissimilarities that fit no Euclidean space."""
     rng = np.random.default_rng(seed)
     n, groups = len(case.known), groups_of(case)

@@ -10,9 +10,9 @@ from scipy import stats
 from gold_tools import GRID, Problem, make_problem, partition_codes, places_of, stream
 from sampler_cases import Case
 from scdp.chains import sweep
-from scdp.chains.start import initial_state
+from scdp.chains.items import Items, lay_out_vectors
+from scdp.chains.run import initial_state
 from scdp.chains.state import GammaPrior, Priors, State
-from scdp.chains.vectors.items import Items, lay_out_vectors
 from twins import exact
 from twins.simulate import Simulated, simulate
 

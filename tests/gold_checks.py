@@ -24,9 +24,9 @@ from gold_tools import (
     two_sample_chi_square,
 )
 from scdp.chains import sweep
+from scdp.chains.items import Items, lay_out_vectors
 from scdp.chains.state import GammaPrior, Priors, State
-from scdp.chains.vectors import clusters, means, split_merge, types
-from scdp.chains.vectors.items import Items, lay_out_vectors
+from scdp.chains.vectors import clusters, split_merge, types
 from twins import exact, likelihood
 from twins import vectors as plain
 
@@ -40,7 +40,7 @@ PAPER = sweep.Plan(scheme="paper", learn_concentrations=False)
 
 
 def _means_only(rng: np.random.Generator, items: Items, state: State) -> tuple[np.ndarray, np.ndarray]:
-    return state.cluster, means.draw_means(rng, items, state)[0]
+    return state.cluster, types.draw_means(rng, items, state)[0]
 
 
 def _clusters_then_means(
@@ -51,7 +51,7 @@ def _clusters_then_means(
 
 
 def _given_means(rng: np.random.Generator, items: Items, state: State) -> tuple[np.ndarray, np.ndarray]:
-    drawn, _ = means.draw_means(rng, items, state)
+    drawn, _ = types.draw_means(rng, items, state)
     return clusters.resample_clusters_given_means(rng, items, state, drawn)[:2]
 
 
@@ -105,13 +105,13 @@ def last_mean_cdf(
 
 
 def _types(rng: np.random.Generator, items: Items, state: State) -> State:
-    drawn, _ = means.draw_means(rng, items, state)
+    drawn, _ = types.draw_means(rng, items, state)
     kinds, precision, _ = types.resample_types(rng, items, state, drawn)
     return state._replace(type=kinds, precision=precision)
 
 
 def _precisions(rng: np.random.Generator, items: Items, state: State) -> State:
-    drawn, _ = means.draw_means(rng, items, state)
+    drawn, _ = types.draw_means(rng, items, state)
     return state._replace(precision=types.resample_precisions(rng, items, state, drawn))
 
 
@@ -239,7 +239,7 @@ def check_mean_variance() -> PValues:
     shape, rate, used = 2.5, 0.8, np.array([0, 2, 3])
     before = rate / rng.standard_gamma(shape, STARTS)
     drawn = rng.standard_normal((STARTS, 5, 2)) * np.sqrt(before)[:, None, None]
-    after = np.array([means.draw_mean_variance(rng, rows, used, shape, rate) for rows in drawn])
+    after = np.array([types.draw_mean_variance(rng, rows, used, shape, rate) for rows in drawn])
     return {
         "inverse variance": kolmogorov(1 / after, stats.gamma(shape, scale=1 / rate).cdf),
         "scaled mean": kolmogorov(drawn[:, 2, 1] / np.sqrt(after), stats.norm.cdf),
@@ -351,7 +351,7 @@ def check_separation_prior() -> PValues:
     rng = stream("separation prior")
     drawn = rng.normal(size=(7, 3))
     used = np.array([0, 1, 3, 4, 6])
-    fast, slow = means.separation_prior(drawn, used), plain.separation_prior(drawn, used)
+    fast, slow = types.separation_prior(drawn, used), plain.separation_prior(drawn, used)
     return {"equal to the twin": float(np.allclose(fast[0], slow[0]) and np.allclose(fast[1], slow[1]))}
 
 

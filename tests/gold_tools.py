@@ -14,8 +14,8 @@ import numpy as np
 from scipy import stats
 
 from sampler_cases import Case
+from scdp.chains.items import ItemLayout, Items, lay_out_vectors
 from scdp.chains.state import PrecisionGrid, State
-from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 from twins import exact
 
 STARTS = 40_000
@@ -101,7 +101,7 @@ class Problem:
 
     case: Case
     points: np.ndarray
-    laid_out: VectorLayout
+    laid_out: ItemLayout[Items]
     template: State
 
 
@@ -139,7 +139,7 @@ def places_of(case: Case) -> np.ndarray:
     return np.array([sorted(set(keys)).index(key) for key in keys])
 
 
-def random_slots(rng: np.random.Generator, laid_out: VectorLayout, partition: np.ndarray) -> np.ndarray:
+def random_slots(rng: np.random.Generator, laid_out: ItemLayout[Items], partition: np.ndarray) -> np.ndarray:
     """A partition as cluster slots: known clusters in theirs, others in random free ones, with holes."""
     items, known = laid_out.items, laid_out.known_slot
     slots = known.copy()

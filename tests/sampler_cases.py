@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scdp.chains.items import ItemLayout, Items, lay_out_vectors
 from scdp.chains.state import State
-from scdp.chains.vectors.items import VectorLayout, lay_out_vectors
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def make_grid(n_features: int) -> tuple[np.ndarray, np.ndarray]:
     return values, np.log(np.array([0.5, 0.3, 0.2]))
 
 
-def random_state(rng: np.random.Generator, laid_out: VectorLayout, grid: bool = False) -> State:
+def random_state(rng: np.random.Generator, laid_out: ItemLayout[Items], grid: bool = False) -> State:
     """A valid state with hidden items thrown into random slots of their groups."""
     items = laid_out.items
     n, n_features = items.points.shape
@@ -69,7 +69,7 @@ def random_state(rng: np.random.Generator, laid_out: VectorLayout, grid: bool = 
     )
 
 
-def build(case: Case, seed: int, n_features: int = 3) -> tuple[VectorLayout, State]:
+def build(case: Case, seed: int, n_features: int = 3) -> tuple[ItemLayout[Items], State]:
     rng = np.random.default_rng(seed)
     groups = None if case.groups is None else np.array(case.groups)
     points = make_points(rng, len(case.known), n_features, case.missing)

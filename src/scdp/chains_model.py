@@ -18,22 +18,22 @@ from scdp import __version__
 from scdp._parallel import ChainBars, ChainProgress, count_workers
 from scdp._typing import Groups, Integers
 from scdp.chains.checkpoint import ChainCheckpoints
-from scdp.chains.counts import (
+from scdp.chains.counts import first_pseudo_counts
+from scdp.chains.distances.clusters import check_plan
+from scdp.chains.items import (
     GAUSSIAN,
     LIKELIHOODS,
-    CountLayout,
-    first_pseudo_counts,
+    CountItems,
+    ItemLayout,
+    Items,
     lay_out_counts,
+    number_groups,
 )
-from scdp.chains.distances.items import Layout
-from scdp.chains.distances.sweep import check_plan
-from scdp.chains.run import Schedule, run_chains, streams
+from scdp.chains.run import Schedule, initial_state, run_chains, start_of_chain, streams
 from scdp.chains.separation.coupling import VARIANTS
-from scdp.chains.separation.sweep import with_means
-from scdp.chains.start import initial_state, start_of_chain
+from scdp.chains.separation.types import with_means
 from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import settle_types
-from scdp.chains.vectors.items import VectorLayout, number_groups
 from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.estimators.base import Estimator
 from scdp.estimators.chains_fit import (
@@ -250,9 +250,9 @@ class SCDP(Estimator):
                 "use model='cdp' or 'scdp1' with scheme='collapsed'"
             )
 
-    def _lay_out(self, rows: Rows, known: Integers, groups: Groups, share: bool) -> Layout:
+    def _lay_out(self, rows: Rows, known: Integers, groups: Groups, share: bool) -> ItemLayout[Any]:
         layout = rows.lay_out(known, groups, share)
-        if self.likelihood != GAUSSIAN and isinstance(layout, VectorLayout):
+        if self.likelihood != GAUSSIAN and isinstance(layout.items, Items):
             return lay_out_counts(layout, self.likelihood)
         return layout
 
@@ -346,7 +346,7 @@ class SCDP(Estimator):
 
     def _sample(
         self,
-        layout: Layout,
+        layout: ItemLayout[Any],
         starts: list[State],
         rngs: list[np.random.Generator],
         shared: bool,
@@ -365,7 +365,7 @@ class SCDP(Estimator):
         return recorder.finish(traces), ends
 
     def _checkpoints(
-        self, layout: Layout, starts: list[State], recorder: DrawRecorder, purpose: str, seed: int
+        self, layout: ItemLayout[Any], starts: list[State], recorder: DrawRecorder, purpose: str, seed: int
     ) -> AbstractContextManager[ChainCheckpoints | None]:
         if getattr(self, "_kept_in", None) is None:
             return nullcontext()
@@ -387,7 +387,7 @@ class SCDP(Estimator):
             recorder=recorder,
         )
 
-    def _start(self, rng: np.random.Generator, layout: Layout, chain: int) -> State:
+    def _start(self, rng: np.random.Generator, layout: ItemLayout[Any], chain: int) -> State:
         init = self.init
         if not isinstance(init, str):
             given = np.asarray(init)
@@ -395,13 +395,13 @@ class SCDP(Estimator):
             init = given if len(given) == len(layout.known_slot) else "kmeans"
         start = start_of_chain(init, chain) if isinstance(init, str) else init
         state = initial_state(rng, layout, start, self._priors)._replace(discount=float(self.discount))
-        if isinstance(layout, CountLayout):
+        if isinstance(layout.items, CountItems):
             state = state._replace(pseudo_counts=first_pseudo_counts(layout.items))
         if self.model == "scdp3":
             rate = 1.0 if isinstance(self.rate, str) else float(self.rate)
             state = state._replace(separation_rate=rate)
             # On distances clusters are known by their centroids, which need no start.
-            if isinstance(layout, VectorLayout) and self.conditioning in VARIANTS:
+            if isinstance(layout.items, Items) and self.conditioning in VARIANTS:
                 state = with_means(rng, state, layout.items)
         try:
             return settle_types(rng, state, layout.items, self._plan, self._priors)

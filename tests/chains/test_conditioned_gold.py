@@ -7,12 +7,12 @@ import pytest
 
 from conditioned_gold import LAYOUTS, check, long_run
 from gold_tools import FALSE_ALARM
+from scdp.chains.items import lay_out_vectors
+from scdp.chains.run import initial_state
 from scdp.chains.separation.coupling import VARIANTS
-from scdp.chains.separation.sweep import conditioned_sweep, with_means
-from scdp.chains.start import initial_state
+from scdp.chains.separation.types import conditioned_sweep, with_means
 from scdp.chains.state import GammaPrior, Plan, Priors
 from scdp.chains.sweep import constants_of, update_concentrations
-from scdp.chains.vectors.items import lay_out_vectors
 from twins import simulate
 
 variants = pytest.mark.parametrize("variant", list(VARIANTS))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sampler_cases import CASES, Case, build
+from scdp.chains.items import Items
 from scdp.chains.separation import clusters as conditioned_clusters
 from scdp.chains.separation import coupling
 from scdp.chains.separation import types as conditioned_means
 from scdp.chains.separation.coupling import MEAN, NORMALIZED, PUBLISHED
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Items
 from twins import separation as conditioned_plain
 
 SEEDS = range(6)

@@ -15,10 +15,10 @@ from distance_cases import build_both
 from gold_tools import FALSE_ALARM, chi_square, partition_codes
 from sampler_cases import CASES, Case
 from scdp import SCDP
+from scdp.chains.distances import centroids
 from scdp.chains.distances import clusters as distance_clusters
-from scdp.chains.distances import density as distance_density
 from scdp.chains.distances import split_merge as distance_split_merge
-from scdp.chains.vectors import clusters, density, split_merge
+from scdp.chains.vectors import clusters, split_merge
 from scdp.errors import InputError
 from twins import crp, exact, likelihood
 
@@ -33,7 +33,7 @@ def test_the_prior_is_a_distribution():
 def test_the_log_prior_of_kernels():
     for row in exact.partitions(5):
         counts = np.bincount(row, minlength=5)
-        found = density.log_partition_prior(counts, np.array([0]), np.array([5]), 0.7, 0.45)
+        found = clusters.log_partition_prior(counts, np.array([0]), np.array([5]), 0.7, 0.45)
         assert found == pytest.approx(crp.log_probability(counts, 0.7, 0.45))
 
 
@@ -60,8 +60,8 @@ def test_distances_draw_as_coordinates_do(case: Case):
     for seed in range(6):
         laid_out, by_distance, state = build_both(case, seed)
         state = state._replace(discount=0.45)
-        joint = density.log_joint(laid_out.items, state, PRIORS)
-        found = distance_density.log_joint_of_distances(by_distance.items, state, PRIORS)
+        joint = clusters.log_joint(laid_out.items, state, PRIORS)
+        found = centroids.log_joint_of_distances(by_distance.items, state, PRIORS)
         assert found == pytest.approx(joint, rel=0, abs=1e-8)
         rngs = [np.random.default_rng(seed) for _ in range(2)]
         for _ in range(4):

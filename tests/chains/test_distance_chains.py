@@ -1,4 +1,4 @@
-"""VectorLayout distances, where chains start, and whole chains on distances."""
+"""Laid-out distances, where chains start, and whole chains on distances."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import pytest
 
 from distance_cases import build_both, build_strange, distances_of, lay_out_points
 from sampler_cases import CASES, Case
-from scdp.chains.distances import density as distance_density
-from scdp.chains.distances.items import DistanceLayout, lay_out_distances, working_bytes
-from scdp.chains.run import Schedule, run_chains, streams
-from scdp.chains.start import initial_state
+from scdp.chains.distances import centroids
+from scdp.chains.items import DistanceItems, ItemLayout, lay_out_distances, working_bytes
+from scdp.chains.run import Schedule, initial_state, run_chains, streams
 from scdp.chains.state import Plan, Priors
-from scdp.chains.vectors import density
+from scdp.chains.vectors import clusters
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
 from scdp.posterior import DrawRecorder
@@ -31,7 +30,7 @@ def three_groups(seed: int = 0, per_group: int = 12) -> tuple[np.ndarray, np.nda
 
 
 def run(
-    laid_out: DistanceLayout,
+    laid_out: ItemLayout[DistanceItems],
     plan: Plan,
     n_chains: int = 2,
     n_sweeps: int = 60,
@@ -119,7 +118,7 @@ class TestLayout:
         for square in (distances_of(points).square(), distances_of(points).square().astype(np.float32)):
             laid_out = lay_out_distances(Distances.from_square(square), np.full(60, -1), origin=points**2)
             state = state or initial_state(rng, laid_out, "kmeans", Priors())
-            found.append(distance_density.log_joint_of_distances(laid_out.items, state, PRIORS))
+            found.append(centroids.log_joint_of_distances(laid_out.items, state, PRIORS))
         assert 0 < abs(found[0] - found[1]) < 1e-4
 
 
@@ -190,7 +189,7 @@ class TestChains:
         recorder = DrawRecorder(1, 1, by_distance.known_slot, by_distance.items.hidden, shared=True)
         schedule = Schedule(1, 1, 0)
         ends, traces = run_chains(by_distance.items, [state], rng, Plan(), Priors(), schedule, recorder)
-        expected = density.log_joint(by_points.items, ends[0], np.ones(4))
+        expected = clusters.log_joint(by_points.items, ends[0], np.ones(4))
         assert traces["log_joint"][0, 0] == pytest.approx(expected, abs=1e-8)
 
     @pytest.mark.parametrize("clip", [False, True])

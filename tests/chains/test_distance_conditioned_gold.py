@@ -19,7 +19,7 @@ from centroid_gold import (
 )
 from gold_tools import FALSE_ALARM, LAYOUTS, kolmogorov, make_problem, stream
 from scdp.chains.distances.centroids import centroids_of
-from scdp.chains.distances.sweep import update_separation_rate
+from scdp.chains.distances.clusters import update_separation_rate
 from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.state import GammaPrior, Priors
 from twins import distance_separation as plain

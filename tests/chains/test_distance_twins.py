@@ -7,15 +7,14 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
+from scdp.chains.distances import centroids
 from scdp.chains.distances import centroids as distance_centroids
 from scdp.chains.distances import clusters as distance_clusters
-from scdp.chains.distances import density as distance_density
-from scdp.chains.distances import precisions as distance_precisions
 from scdp.chains.distances import split_merge as distance_split_merge
 from scdp.chains.distances import types as distance_types
-from scdp.chains.distances.items import DistanceItems
+from scdp.chains.items import DistanceItems
 from scdp.chains.state import State
-from scdp.chains.vectors import clusters, density, split_merge
+from scdp.chains.vectors import clusters, split_merge
 from twins import distances as distance_plain
 
 SEEDS = range(12)
@@ -45,8 +44,8 @@ class TestAgainstCoordinates:
     def test_log_joint(self, case: Case):
         for seed in range(40):
             laid_out, by_distance, state = build_both(case, seed)
-            expected = density.log_joint(laid_out.items, state, PRIORS)
-            found = distance_density.log_joint_of_distances(by_distance.items, state, PRIORS)
+            expected = clusters.log_joint(laid_out.items, state, PRIORS)
+            found = centroids.log_joint_of_distances(by_distance.items, state, PRIORS)
             assert found == pytest.approx(expected, rel=0, abs=1e-8)
 
     def test_clusters_draw_for_draw(self, case: Case):
@@ -104,7 +103,7 @@ class TestTwins:
     def test_log_joint(self, case: Case, geometry: str):
         for seed in SEEDS:
             items, state = build(case, seed, geometry)
-            found = distance_density.log_joint_of_distances(items, state, PRIORS)
+            found = centroids.log_joint_of_distances(items, state, PRIORS)
             assert found == pytest.approx(distance_plain.log_joint(items, state, PRIORS), rel=1e-11)
 
     def test_clusters(self, case: Case, geometry: str):
@@ -170,7 +169,7 @@ class TestTwins:
         for seed in SEEDS:
             items, state = build(case, seed, geometry)
             fast, slow = streams(seed)
-            rows = distance_precisions.resample_precisions_by_distance(fast, items, state)
+            rows = distance_types.resample_precisions_by_distance(fast, items, state)
             expected = distance_plain.resample_precisions(slow, items, state)
             np.testing.assert_allclose(rows, expected, rtol=1e-9)
             changed += (rows != state.precision).any()
@@ -181,7 +180,7 @@ class TestTwins:
         for seed in SEEDS:
             items, state = build(case, seed, geometry)
             fast, slow = streams(seed)
-            found = distance_precisions.resample_mean_variance_by_distance(fast, items, state, 1.5, 0.8)
+            found = distance_types.resample_mean_variance_by_distance(fast, items, state, 1.5, 0.8)
             expected = distance_plain.resample_mean_variance(slow, items, state, 1.5, 0.8)
             assert found == pytest.approx(expected, rel=1e-9)
             assert_streams_match(fast, slow)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from gold_tools import FALSE_ALARM, chi_square, distinct, kolmogorov, partition_codes
-from scdp.chains.concentration import expected_clusters
+from scdp.chains.arithmetic import expected_clusters
 from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
 from twins import crp, exact, likelihood, simulate
 

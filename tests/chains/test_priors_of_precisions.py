@@ -11,7 +11,7 @@ from gold_tools import FALSE_ALARM
 from sampler_cases import CASES
 from scdp import SCDP
 from scdp.chains.distances.centroids import gap_powers
-from scdp.chains.separation.sweep import coupled_prior
+from scdp.chains.separation.types import coupled_prior
 from scdp.chains.state import GammaPrior, Plan, Priors
 from scdp.chains.sweep import update_priors
 from scdp.errors import InputError

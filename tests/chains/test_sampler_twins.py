@@ -7,7 +7,7 @@ import pytest
 
 from sampler_cases import CASES, Case, build
 from scdp.chains import sweep as chain_sweep
-from scdp.chains.vectors import clusters, density, means, split_merge, types
+from scdp.chains.vectors import clusters, split_merge, types
 from twins import vectors as plain
 
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -56,11 +56,11 @@ def test_means_and_their_variance(case: Case):
     for seed in SEEDS:
         laid_out, state = build(case, seed)
         fast, slow = streams(seed)
-        new, used = means.draw_means(fast, laid_out.items, state)
+        new, used = types.draw_means(fast, laid_out.items, state)
         expected, expected_used = plain.draw_means(slow, laid_out.items, state)
         np.testing.assert_allclose(new, expected, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(used, expected_used)
-        variance = means.draw_mean_variance(fast, new, used, 1.5, 0.8)
+        variance = types.draw_mean_variance(fast, new, used, 1.5, 0.8)
         assert variance == pytest.approx(plain.draw_mean_variance(slow, expected, used, 1.5, 0.8), rel=1e-12)
         assert_streams_match(fast, slow)
 
@@ -68,8 +68,8 @@ def test_means_and_their_variance(case: Case):
 def test_separation_prior(case: Case):
     for seed in SEEDS:
         laid_out, state = build(case, seed)
-        drawn, used = means.draw_means(np.random.default_rng(seed), laid_out.items, state)
-        shape, rate = means.separation_prior(drawn, used)
+        drawn, used = types.draw_means(np.random.default_rng(seed), laid_out.items, state)
+        shape, rate = types.separation_prior(drawn, used)
         expected_shape, expected_rate = plain.separation_prior(drawn, used)
         np.testing.assert_allclose(shape, expected_shape, rtol=1e-9)
         np.testing.assert_allclose(rate, expected_rate, rtol=1e-9)
@@ -80,7 +80,7 @@ def test_types_and_precisions(case: Case):
         laid_out, state = build(case, seed)
         fast, slow = streams(seed)
         for _ in range(3):
-            drawn, _ = means.draw_means(np.random.default_rng(seed), laid_out.items, state)
+            drawn, _ = types.draw_means(np.random.default_rng(seed), laid_out.items, state)
             new, rows, moved = types.resample_types(fast, laid_out.items, state, drawn)
             expected, expected_rows, expected_moved = plain.resample_types(slow, laid_out.items, state, drawn)
             np.testing.assert_array_equal(new, expected)
@@ -99,7 +99,7 @@ def test_paper_clusters(case: Case):
     for seed in SEEDS:
         laid_out, state = build(case, seed)
         fast, slow = streams(seed)
-        drawn, _ = means.draw_means(np.random.default_rng(seed), laid_out.items, state)
+        drawn, _ = types.draw_means(np.random.default_rng(seed), laid_out.items, state)
         for _ in range(3):
             new, new_means, _ = clusters.resample_clusters_given_means(fast, laid_out.items, state, drawn)
             expected, slow_means, _ = plain.resample_clusters_given_means(slow, laid_out.items, state, drawn)
@@ -126,5 +126,5 @@ def test_concentration(case: Case):
 def test_log_joint(case: Case):
     for seed in SEEDS:
         laid_out, state = build(case, seed)
-        fast = density.log_joint(laid_out.items, state, PRIORS)
+        fast = clusters.log_joint(laid_out.items, state, PRIORS)
         assert fast == pytest.approx(plain.log_joint(laid_out.items, state, PRIORS), rel=1e-12, abs=1e-10)

@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from scdp import SCDP, EntityResolver, metrics
-from scdp.chains.start import initial_state
+from scdp.chains.items import lay_out_vectors
+from scdp.chains.run import initial_state
 from scdp.chains.state import Priors
-from scdp.chains.vectors.items import lay_out_vectors
 from scdp.errors import InputError, UnitsWarning
 from scdp.posterior import ConvergenceWarning
 

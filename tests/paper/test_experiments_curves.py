@@ -3,7 +3,7 @@ import pytest
 from scipy import integrate
 from scipy.special import comb, gammaln
 
-from scdp.chains.concentration import expected_clusters
+from scdp.chains.arithmetic import expected_clusters
 from scdp.paper.experiments import curves
 from twins import crp
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from scdp._typing import Floats, Integers
 from scdp.chains.distances.centroids import separation_from
-from scdp.chains.distances.items import DistanceItems
+from scdp.chains.items import DistanceItems
 from scdp.chains.state import State
 from twins import distances as distance_plain
 from twins.distances import log_predictive, propose_split_or_merge, squares

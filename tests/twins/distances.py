@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
-from scdp.chains.distances.items import DistanceItems
-from scdp.chains.distances.precisions import LOWEST, MAX_STEPS
 from scdp.chains.distances.rows import ROUNDING
+from scdp.chains.distances.types import LOWEST, MAX_STEPS
+from scdp.chains.items import DistanceItems
 from scdp.chains.state import PrecisionGrid, State
 from scdp.chains.vectors.types import SMALLEST
 from twins import crp, likelihood

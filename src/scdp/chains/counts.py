@@ -21,75 +21,12 @@ import numpy as np
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, highest_used, log_new_cluster, log_table, lowest_empty, slot_counts
+from scdp.chains.items import CountItems
 from scdp.chains.state import Info, Plan, Priors, State
-from scdp.chains.vectors.clusters import NEW, widest_range
-from scdp.chains.vectors.density import log_gamma_density, log_partition_prior
-from scdp.chains.vectors.items import Items, VectorLayout
-from scdp.errors import InputError
+from scdp.chains.vectors.clusters import NEW, log_gamma_density, log_partition_prior, widest_range
 
-GAUSSIAN, BETA_BINOMIAL, DIRICHLET_MULTINOMIAL = "gaussian", "beta-binomial", "dirichlet-multinomial"
-LIKELIHOODS = (GAUSSIAN, BETA_BINOMIAL, DIRICHLET_MULTINOMIAL)
 # Pseudo-counts outside of this are ruled out; the prior gives that less than one in a billion.
 LOG_SMALLEST, LOG_LARGEST = float(np.log(1e-9)), float(np.log(1e3))
-
-
-class CountItems(NamedTuple):
-    """Counts of outcomes by item, the pool of each outcome, and trials by item and pool; the rest is as in Items."""
-
-    outcomes: Floats
-    pool: Integers
-    trials: Floats
-    points: Floats
-    group: Integers
-    hidden: Integers
-    slot_start: Integers
-    slot_end: Integers
-    known_in_slot: Integers
-
-    @property
-    def n_features(self) -> int:
-        return int(self.points.shape[1])
-
-    @property
-    def sizes(self) -> Integers:
-        return np.bincount(self.group, minlength=len(self.slot_start)).astype(np.int64)
-
-
-class CountLayout(NamedTuple):
-    """As VectorLayout, for counts."""
-
-    items: CountItems
-    known_slot: Integers
-    label_of_slot: dict[int, int]
-
-
-def lay_out_counts(layout: VectorLayout, likelihood: str) -> CountLayout:
-    """Lay out vectors as counts; where values are no counts, the first of them is named.
-
-    Of the beta-binomial likelihood the trials of a feature are its largest value.
-    """
-    items: Items = layout.items
-    seen = items.observed > 0
-    wrong = seen & ((items.points < 0) | (items.points != np.floor(items.points)))
-    if likelihood == DIRICHLET_MULTINOMIAL:
-        wrong |= ~seen
-    if wrong.any():
-        row, column = (int(k) for k in np.argwhere(wrong)[0])
-        value = items.points[row, column] if seen[row, column] else "missing"
-        raise InputError(
-            f"X: row {row}, column {column} is {value}, and likelihood={likelihood!r} takes whole numbers from 0 on"
-        )
-    n_features = items.points.shape[1]
-    if likelihood == DIRICHLET_MULTINOMIAL:
-        outcomes, pool = items.points, np.zeros(n_features, np.int64)
-        trials = items.points.sum(axis=1, keepdims=True)
-    else:
-        trials = items.observed * items.points.max(axis=0, initial=0.0)
-        outcomes = np.concatenate([items.points, trials - items.points], axis=1)
-        pool = np.tile(np.arange(n_features), 2)
-    arrays = (np.ascontiguousarray(outcomes), pool, np.ascontiguousarray(trials), items.points)
-    rest = (items.group, items.hidden, items.slot_start, items.slot_end, items.known_in_slot)
-    return CountLayout(CountItems(*arrays, *rest), layout.known_slot, layout.label_of_slot)
 
 
 def first_pseudo_counts(items: CountItems) -> Floats:

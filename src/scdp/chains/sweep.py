@@ -8,23 +8,27 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import n_distinct
-from scdp.chains.concentration import (
+from scdp.chains.arithmetic import (
     log_symmetric_polynomials,
+    n_distinct,
     resample_concentration,
     resample_discounted_concentration,
 )
-from scdp.chains.counts import CountItems, count_sweep
-from scdp.chains.distances.items import AnyItems, DistanceItems
-from scdp.chains.distances.sweep import distance_sweep
+from scdp.chains.counts import count_sweep
+from scdp.chains.distances.clusters import distance_sweep
+from scdp.chains.items import AnyItems, CountItems, DistanceItems, Items, group_sizes
 from scdp.chains.separation.coupling import spread_of
-from scdp.chains.separation.sweep import conditioned_sweep, coupled_prior
+from scdp.chains.separation.types import conditioned_sweep, coupled_prior
 from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vectors.clusters import resample_clusters, resample_clusters_given_means
-from scdp.chains.vectors.items import Items
-from scdp.chains.vectors.means import draw_mean_variance, draw_means, separation_prior
 from scdp.chains.vectors.split_merge import split_merge
-from scdp.chains.vectors.types import resample_precisions, resample_types
+from scdp.chains.vectors.types import (
+    draw_mean_variance,
+    draw_means,
+    resample_precisions,
+    resample_types,
+    separation_prior,
+)
 
 
 class Constants(NamedTuple):
@@ -38,7 +42,7 @@ class Constants(NamedTuple):
 
 
 def constants_of(items: AnyItems) -> Constants:
-    sizes = items.sizes
+    sizes = group_sizes(items)
     whole = np.array([len(items.group)], dtype=np.int64)
     group_of_slot = np.repeat(np.arange(len(sizes)), items.slot_end - items.slot_start)
     symmetric, symmetric_all = log_symmetric_polynomials(sizes), log_symmetric_polynomials(whole)

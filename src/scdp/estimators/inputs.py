@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scdp._parallel import Progress
 from scdp._typing import Floats, Integers
-from scdp.chains.distances.items import Layout, lay_out_distances
-from scdp.chains.vectors.items import lay_out_vectors
+from scdp.chains.items import ItemLayout, lay_out_distances, lay_out_vectors
 from scdp.compare.budget import bound_cells
 from scdp.compare.distances import Distances, compute_distances, squared_to_origin
 from scdp.compare.distances.storage import safe_unit
@@ -54,7 +53,7 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout: ...
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]: ...
 
     def append(
         self, new: Any, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
@@ -98,7 +97,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.values)
 
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]:
         return lay_out_vectors((self.values - self.mean) / self.scale, known, documents, share_clusters=share)
 
     def append(
@@ -160,7 +159,7 @@ class Compared:
             return self.computed
         return compute_distances(self.records, self.spec, self.documents).rescaled(self.scales)
 
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]:
         return lay_out_distances(self.distances, known, documents, share_clusters=share)
 
     def append(
@@ -243,7 +242,7 @@ class Precomputed:
     def __len__(self) -> int:
         return len(self.square)
 
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> Layout:
+    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]:
         groups = self.distances.groups if documents is None else documents
         return lay_out_distances(self.distances, known, groups, share_clusters=share)
 

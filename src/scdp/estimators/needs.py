@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scdp._parallel import count_workers
 from scdp._typing import Integers
-from scdp.chains.distances.items import working_bytes
+from scdp.chains.items import working_bytes
 from scdp.compare.distances import memory_bytes
 from scdp.estimators.inputs import Compared, Points, Precomputed, codes, n_pairs
 from scdp.io.memory import Need

@@ -19,8 +19,8 @@ from scdp.chains.distances.centroids import (
     separation_from,
     set_size,
 )
-from scdp.chains.distances.items import LANES, DistanceItems
 from scdp.chains.distances.rows import BATCH, add_products, position_of, sums_by_cluster
+from scdp.chains.items import LANES, DistanceItems
 from scdp.chains.state import State
 from scdp.chains.vectors.split_merge import KEPT, OPENED
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.distances.items import LANES, DistanceItems
+from scdp.chains.items import LANES, DistanceItems
 from scdp.chains.state import State
 
 # Two accumulators in turn, or four items at once: an addition need not wait for the one before it.

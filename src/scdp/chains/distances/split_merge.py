@@ -14,7 +14,6 @@ from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import lowest_empty, n_used, slot_counts
 from scdp.chains.distances.centroid_moves import list_sides, log_parting, make_parting, measure, take_over
 from scdp.chains.distances.centroids import Centroids, coupling_of, presence_by_position
-from scdp.chains.distances.items import DistanceItems
 from scdp.chains.distances.rows import (
     ROUNDING,
     TURNS,
@@ -24,6 +23,7 @@ from scdp.chains.distances.rows import (
     sum_over_list,
     weights_by_position,
 )
+from scdp.chains.items import DistanceItems
 from scdp.chains.state import State
 from scdp.chains.vectors.split_merge import KEPT, OPENED, draw_pair, log_opening, movable_members
 

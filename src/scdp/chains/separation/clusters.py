@@ -14,6 +14,7 @@ import numpy as np
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, highest_used, log_table, lowest_empty
+from scdp.chains.items import Items
 from scdp.chains.separation.coupling import (
     PUBLISHED,
     Ranks,
@@ -35,7 +36,6 @@ from scdp.chains.separation.coupling import (
 )
 from scdp.chains.state import State
 from scdp.chains.vectors.clusters import widest_range
-from scdp.chains.vectors.items import Items
 
 
 class Openings(NamedTuple):

@@ -9,9 +9,9 @@ import numpy as np
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import slot_counts, sum_of_logs
+from scdp.chains.items import Items
 from scdp.chains.state import State
-from scdp.chains.vectors.density import LOG_2PI, log_prior_of_labels
-from scdp.chains.vectors.items import Items
+from scdp.chains.vectors.clusters import LOG_2PI, log_prior_of_labels
 
 
 @kernel

@@ -25,8 +25,8 @@ from scdp.chains.arithmetic import (
     n_used,
     slot_counts,
 )
+from scdp.chains.items import Items, SlotItems
 from scdp.chains.state import State
-from scdp.chains.vectors.items import Items, SlotItems
 
 OPENED, KEPT = 0, 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from scdp.chains.start import STARTS
+from scdp.chains.run import STARTS
 from scdp.paper.experiments.document import Block, Heading, Paragraph, TextTable
 from scdp.paper.experiments.paper import (
     CHAIN_HOURS,

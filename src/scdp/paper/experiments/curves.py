@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from scdp._typing import Floats, Integers
-from scdp.chains.concentration import expected_clusters
+from scdp.chains.arithmetic import expected_clusters
 
 N_ORDERS = 400
 N_POINTS = 120

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 import scdp
-from scdp.chains.vectors.items import number_groups
+from scdp.chains.items import number_groups
 from scdp.datasets import Labelled
 from scdp.errors import InputError
 from scdp.estimators.checks import split_groups

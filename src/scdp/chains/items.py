@@ -1,23 +1,195 @@
-"""What a chain on distances works on and never changes: squared distances within groups, and to the origin.
+"""What a chain works on and never changes: points, distances or counts, the group of each, and whose cluster is hidden.
 
-Groups and slots are those of scdp.chains.vectors.items. Each group of n items holds its n x n pairs in
-full, so that all distances of an item lie side by side: sum of n^2, times features rounded up to four, times 4 bytes
-(float32).
+Items of one group are under one Chinese restaurant process: a group that was given, or, where hidden items may not
+join known clusters, its known or its hidden part. Each group owns a range of cluster slots, its known clusters
+first; a new cluster always takes the lowest empty slot of the range.
+
+On distances each group of n items holds its n x n pairs in full, so that all distances of an item lie side by side: sum
+of n^2, times features rounded up to four, times 4 bytes (float32).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
-from scdp.chains.counts import CountItems, CountLayout
-from scdp.chains.vectors.items import Items, Slots, VectorLayout, assign_slots
 from scdp.compare.distances import Distances, squared_to_origin
 from scdp.compare.distances.layout import NOT_STORED
 from scdp.errors import InputError
+
+
+class SlotItems(Protocol):
+    """What items by points and by distances have in common: groups, hidden items and slots."""
+
+    @property
+    def group(self) -> Integers: ...
+    @property
+    def hidden(self) -> Integers: ...
+    @property
+    def slot_start(self) -> Integers: ...
+    @property
+    def slot_end(self) -> Integers: ...
+
+
+class Items(NamedTuple):
+    """Arrays that kernels read. A missing value is 0 in `points` and 0 in `observed`."""
+
+    points: Floats
+    observed: Floats
+    complete: NDArray[np.bool_]
+    group: Integers
+    hidden: Integers
+    slot_start: Integers
+    slot_end: Integers
+    known_in_slot: Integers
+
+    @property
+    def n_features(self) -> int:
+        return int(self.points.shape[1])
+
+
+def group_sizes(items: SlotItems) -> Integers:
+    """How many items each group has."""
+    return np.bincount(items.group, minlength=len(items.slot_start)).astype(np.int64)
+
+
+AnyItem = TypeVar("AnyItem")
+
+
+class ItemLayout(NamedTuple, Generic[AnyItem]):
+    """Items plus the slot of every known item (-1 where hidden) and the label behind each known slot."""
+
+    items: AnyItem
+    known_slot: Integers
+    label_of_slot: dict[int, int]
+
+
+def number_groups(known: Integers, groups: Integers | None, share_clusters: bool) -> Integers:
+    """Number the groups: one a group, split into known and hidden items unless clusters are shared."""
+    group = np.zeros(len(known), np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
+    key = group if share_clusters else 2 * group + (known < 0)
+    return np.unique(key, return_inverse=True)[1].astype(np.int64)
+
+
+# What all items have, named alike.
+SHARED = ("group", "hidden", "slot_start", "slot_end", "known_in_slot")
+
+
+class Slots(NamedTuple):
+    """Groups and slots, whatever the items are made of: what points and distances have in common."""
+
+    group: Integers
+    hidden: Integers
+    slot_start: Integers
+    slot_end: Integers
+    known_in_slot: Integers
+    known_slot: Integers
+    label_of_slot: dict[int, int]
+
+    @property
+    def shared(self) -> dict[str, Integers]:
+        return {name: getattr(self, name) for name in SHARED}
+
+
+def assign_slots(known: Integers, groups: Integers | None, *, share_clusters: bool) -> Slots:
+    """Give every group its range of slots and every known item (label not -1) its slot."""
+    known = np.asarray(known, dtype=np.int64)
+    group = number_groups(known, groups, share_clusters)
+    n_groups = int(group.max(initial=-1)) + 1
+    starts, ends = np.zeros(n_groups, np.int64), np.zeros(n_groups, np.int64)
+    known_slot = np.full(len(known), -1, dtype=np.int64)
+    label_of_slot: dict[int, int] = {}
+    next_slot = 0
+    for number in range(n_groups):
+        inside = group == number
+        given = inside & (known >= 0)
+        labels, position = np.unique(known[given], return_inverse=True)
+        known_slot[given] = next_slot + position
+        label_of_slot.update((next_slot + i, int(label)) for i, label in enumerate(labels))
+        starts[number] = next_slot
+        next_slot += len(labels) + int((inside & (known < 0)).sum())
+        ends[number] = next_slot
+    return Slots(
+        group=group,
+        hidden=np.flatnonzero(known < 0),
+        slot_start=starts,
+        slot_end=ends,
+        known_in_slot=np.bincount(known_slot[known >= 0], minlength=next_slot).astype(np.int64),
+        known_slot=known_slot,
+        label_of_slot=label_of_slot,
+    )
+
+
+def lay_out_vectors(
+    points: Floats, known: Integers, groups: Integers | None = None, *, share_clusters: bool = False
+) -> ItemLayout[Items]:
+    """Lay out groups and slots for points (NaN = missing) with known cluster labels (-1 = hidden)."""
+    slots = assign_slots(known, groups, share_clusters=share_clusters)
+    observed = ~np.isnan(points)
+    items = Items(
+        points=np.ascontiguousarray(np.where(observed, points, 0.0), dtype=np.float64),
+        observed=np.ascontiguousarray(observed, dtype=np.float64),
+        complete=np.asarray(observed.all(axis=1)),
+        **slots.shared,
+    )
+    return ItemLayout(items, slots.known_slot, slots.label_of_slot)
+
+
+GAUSSIAN, BETA_BINOMIAL, DIRICHLET_MULTINOMIAL = "gaussian", "beta-binomial", "dirichlet-multinomial"
+
+
+LIKELIHOODS = (GAUSSIAN, BETA_BINOMIAL, DIRICHLET_MULTINOMIAL)
+
+
+class CountItems(NamedTuple):
+    """Counts of outcomes by item, the pool of each outcome, and trials by item and pool; the rest is as in Items."""
+
+    outcomes: Floats
+    pool: Integers
+    trials: Floats
+    points: Floats
+    group: Integers
+    hidden: Integers
+    slot_start: Integers
+    slot_end: Integers
+    known_in_slot: Integers
+
+    @property
+    def n_features(self) -> int:
+        return int(self.points.shape[1])
+
+
+def lay_out_counts(layout: ItemLayout[Items], likelihood: str) -> ItemLayout[CountItems]:
+    """Lay out vectors as counts; where values are no counts, the first of them is named.
+
+    Of the beta-binomial likelihood the trials of a feature are its largest value.
+    """
+    items: Items = layout.items
+    seen = items.observed > 0
+    wrong = seen & ((items.points < 0) | (items.points != np.floor(items.points)))
+    if likelihood == DIRICHLET_MULTINOMIAL:
+        wrong |= ~seen
+    if wrong.any():
+        row, column = (int(k) for k in np.argwhere(wrong)[0])
+        value = items.points[row, column] if seen[row, column] else "missing"
+        raise InputError(
+            f"X: row {row}, column {column} is {value}, and likelihood={likelihood!r} takes whole numbers from 0 on"
+        )
+    n_features = items.points.shape[1]
+    if likelihood == DIRICHLET_MULTINOMIAL:
+        outcomes, pool = items.points, np.zeros(n_features, np.int64)
+        trials = items.points.sum(axis=1, keepdims=True)
+    else:
+        trials = items.observed * items.points.max(axis=0, initial=0.0)
+        outcomes = np.concatenate([items.points, trials - items.points], axis=1)
+        pool = np.tile(np.arange(n_features), 2)
+    arrays = (np.ascontiguousarray(outcomes), pool, np.ascontiguousarray(trials), items.points)
+    shared = {name: getattr(items, name) for name in SHARED}
+    return ItemLayout(CountItems(*arrays, **shared), layout.known_slot, layout.label_of_slot)
+
 
 # Features are handled four at a time; rows are padded with zeros to make it so.
 LANES = 4
@@ -54,21 +226,8 @@ class DistanceItems(NamedTuple):
     def n_features(self) -> int:
         return int(self.observed.shape[1])
 
-    @property
-    def sizes(self) -> Integers:
-        return np.diff(self.member_start)
-
-
-class DistanceLayout(NamedTuple):
-    """As VectorLayout, for distances."""
-
-    items: DistanceItems
-    known_slot: Integers
-    label_of_slot: dict[int, int]
-
 
 AnyItems = Items | DistanceItems | CountItems
-Layout = VectorLayout | DistanceLayout | CountLayout
 
 
 def working_bytes(sizes: Integers, n_features: int, bytes_each: int = 4) -> int:
@@ -88,7 +247,7 @@ def lay_out_distances(
     share_clusters: bool = False,
     origin: Floats | None = None,
     clip: bool = False,
-) -> DistanceLayout:
+) -> ItemLayout[DistanceItems]:
     """Lay out groups, slots and squared distances for known cluster labels (-1 = hidden).
 
     `groups` are by default the groups of the distances, and may only divide these further. `origin` holds squared
@@ -102,7 +261,7 @@ def lay_out_distances(
     to_origin = squared_to_origin(distances).squared if origin is None else origin
     check_origin(to_origin, distances.observed)
     member = np.argsort(slots.group, kind="stable").astype(np.int64)
-    sizes = np.bincount(slots.group, minlength=len(slots.slot_start)).astype(np.int64)
+    sizes = group_sizes(slots)
     member_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     place = np.empty(len(member), np.int64)
     place[member] = np.arange(len(member)) - member_start[slots.group[member]]
@@ -121,11 +280,7 @@ def lay_out_distances(
         origin=np.ascontiguousarray(np.where(distances.observed, to_origin, 0.0), dtype=np.float64),
         observed=np.ascontiguousarray(distances.observed, dtype=np.float64),
         complete=np.asarray(distances.observed.all(axis=1)),
-        group=slots.group,
-        hidden=slots.hidden,
-        slot_start=slots.slot_start,
-        slot_end=slots.slot_end,
-        known_in_slot=slots.known_in_slot,
+        **slots.shared,
         member=member,
         member_start=member_start,
         place=place,
@@ -134,7 +289,7 @@ def lay_out_distances(
         settled=settled,
         settled_gaps=settled_gaps,
     )
-    return DistanceLayout(items, slots.known_slot, slots.label_of_slot)
+    return ItemLayout(items, slots.known_slot, slots.label_of_slot)
 
 
 def gaps_between_centroids(squared: NDArray[Any], cluster: Integers, observed: NDArray[np.bool_]) -> Floats:
