@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import scdp
 from scdp.cli import main
-from scdp.cli.lazy_group import LazyGroup
+from scdp.cli.terminal import LazyGroup
 from scdp.errors import DataNotFoundError, InputError, MissingExtraError, ScdpError
 
 HEAVY = ("pandas", "sklearn", "numba", "matplotlib", "duckdb", "scipy")

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 from click.testing import CliRunner
 
-from scdp.cli.datasets_command import datasets
+from scdp.cli.demo_commands import datasets
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper.datasets import files as sources
 
@@ -28,7 +28,7 @@ def folder(monkeypatch, tmp_path):
     monkeypatch.setattr(
         sources, "_SOURCES", (made_source("whole", "raw/a.csv"), made_source("half", "a", "b"))
     )
-    monkeypatch.setattr("scdp.cli.datasets_command.NAMES", ("whole", "half"))
+    monkeypatch.setattr("scdp.cli.demo_commands.NAMES", ("whole", "half"))
     for place in ("whole/raw/a.csv", "half/a"):
         (tmp_path / "data" / place).parent.mkdir(parents=True)
         (tmp_path / "data" / place).write_bytes(CONTENT)

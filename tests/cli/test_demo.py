@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from scdp import metrics
-from scdp.cli import demo_command, main
+from scdp.cli import demo_commands, main
 from scdp.datasets import make_tables, tutorial
 from scdp.errors import InputError
 from scdp.io.atomic import Staged, write_text
@@ -29,7 +29,7 @@ def small_demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tutorial, "N_RECORDS", 120)
-        patch.setattr(demo_command, "N_DRAWS", 60)
+        patch.setattr(demo_commands, "N_DRAWS", 60)
         patch.setenv("SCDP_DATA", "/nowhere")
         result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
     assert result.exit_code == 0, result.output
@@ -73,8 +73,8 @@ def test_a_dozen_records_are_grouped_and_shown(small_demo):
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_no_cell_is_cut_off_in_a_narrow_terminal(small_demo, width, monkeypatch, tmp_path):
     monkeypatch.setattr(tutorial, "N_RECORDS", 60)
-    monkeypatch.setattr(demo_command, "N_DRAWS", 8)
-    monkeypatch.setattr(demo_command, "WIDTH", width)
+    monkeypatch.setattr(demo_commands, "N_DRAWS", 8)
+    monkeypatch.setattr(demo_commands, "WIDTH", width)
     shown = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo")]).stdout
     table = shown[: shown.index(" people (90 %")]
     assert max(map(len, table.splitlines())) <= width
@@ -105,7 +105,7 @@ def test_questions_are_about_uncertain_pairs_and_share_no_record(small_demo):
     asked = re.findall(
         r"Are (p\d\d) and (p\d\d) the same person\? Probability 0\.\d\d\.", small_demo[1].stdout
     )
-    assert len(asked) <= demo_command.N_QUESTIONS
+    assert len(asked) <= demo_commands.N_QUESTIONS
     assert len({name for pair in asked for name in pair}) == 2 * len(asked)
 
 
@@ -127,7 +127,7 @@ def test_a_file_in_the_way_is_one_sentence_before_any_work(tmp_path):
 
 @pytest.mark.parametrize("name", ["people", "citations"])
 def test_known_and_new_entities_do_not_overlap(name):
-    shown, dozen, gold = demo_command.load_demo(name)
+    shown, dozen, gold = demo_commands.load_demo(name)
     assert len(shown) > 100
     assert [column for column in shown.names if column != "entity"] == list(dozen.names)
     assert None not in shown["entity"].tolist()

@@ -11,7 +11,7 @@ import pytest
 from product_cases import done, read_csv, run
 from result_cases import resolved_papers
 from scdp.estimators.explanation import Explanation, FeatureEvidence
-from scdp.report.waterfall import waterfall_svg
+from scdp.report.charts import waterfall_svg
 from scdp.results import read_result
 from scdp.results.whatif import tell_cluster
 

@@ -18,15 +18,15 @@ from scdp.cli.fit_command import (
     spec_of,
     told,
 )
-from scdp.cli.options import (
+from scdp.cli.terminal import (
     SHARDS,
     RecordsType,
     checkpoint_folder,
     checkpoint_options,
     json_option,
     reading_options,
+    tell,
 )
-from scdp.cli.terminal import tell
 from scdp.errors import InputError
 
 if TYPE_CHECKING:

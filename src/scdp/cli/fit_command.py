@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.options import RecordsType, checkpoint_folder, checkpoint_options, json_option, reading_options
-from scdp.cli.terminal import sentence, tell
+from scdp.cli.terminal import (
+    RecordsType,
+    checkpoint_folder,
+    checkpoint_options,
+    json_option,
+    reading_options,
+    sentence,
+    tell,
+)
 from scdp.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import click
 
 from scdp.cli.cluster_command import open_model
 from scdp.cli.fit_command import say, told
-from scdp.cli.options import RecordsType, json_option, reading_options
-from scdp.cli.terminal import tell
+from scdp.cli.terminal import RecordsType, json_option, reading_options, tell
 
 if TYPE_CHECKING:
     from scdp.estimators.linking import Links

@@ -1,14 +1,29 @@
-"""Commands that ask a kept result: how good it is, what changed since another one, and questions in SQL."""
+"""Commands about a kept result: how good it is, what changed, questions in SQL; and why two records are together."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.terminal import tell
+from scdp.cli.cluster_command import open_model, require_columns
+from scdp.cli.fit_command import say
+from scdp.cli.terminal import reading_options, tell
 from scdp.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from scdp.estimators.base import Estimator
+    from scdp.estimators.explanation import Explanation
+    from scdp.estimators.result import ClusterResult
+    from scdp.posterior import Posterior
+    from scdp.table.text_files import Reading
+
 
 _PATH = click.Path(path_type=Path)
 ESTIMATE_EXAMPLES = """\b
@@ -142,3 +157,170 @@ def query(result: Path, sql: str, as_json: bool, out: Path | None, force: bool) 
             stage_table(staged, out, table.columns)
         return
     tell(table.to_json() if as_json else str(table))
+
+
+EXPLAIN_EXAMPLES = """\b
+Examples:
+  scdp explain model new.csv r17 r208
+  scdp explain model new.csv r17 r208 --draws draws
+  scdp explain draws r17 r208 --picture waterfall.svg
+  scdp explain draws --cluster r17
+  scdp explain draws --merge r17 r208
+"""
+
+
+@click.command(epilog=EXPLAIN_EXAMPLES)
+@click.argument("given", nargs=-1, required=True, metavar="MODEL RECORDS|RESULT [ID1 ID2]")
+@click.option(
+    "--cluster", metavar="A", help="Say why a cluster holds together, by its name or a record's id."
+)
+@click.option("--merge", nargs=2, metavar="A B", help="Say what merging two clusters would do.")
+@click.option("--split", metavar="A", help="Say what splitting a cluster at its weakest link would do.")
+@click.option(
+    "--draws",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A result kept by  scdp cluster --draws  of the same records; without it they are clustered again.",
+)
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Of two records, a waterfall (.svg)."
+)
+@click.option("--force", is_flag=True, help="Replace a picture that is there.")
+@reading_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
+@click.option("--quiet", is_flag=True, help="Say nothing but the explanation.")
+def explain(
+    given: tuple[str, ...],
+    cluster: str | None,
+    merge: tuple[str, str] | None,
+    split: str | None,
+    draws: Path | None,
+    picture: Path | None,
+    force: bool,
+    reading: Reading,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Say why two records are or are not together, or what holds a cluster.
+
+    Of two records: each comparison's distance and what it contributes, the reference types involved, and the
+    probability. Of a cluster: its weakest link, who might leave, and the nearest other cluster. Of a merge or a split:
+    its odds, the records affected, and what it would do to the expected F.
+    """
+    asked = [each for each in (cluster, merge, split) if each]
+    kept = is_result(Path(given[0]))
+    paths, ids = given[: 1 if kept else 2], given[1 if kept else 2 :]
+    if len(paths) < (1 if kept else 2):
+        raise InputError("give MODEL and RECORDS, or the RESULT that  scdp cluster --draws  has kept")
+    if len(asked) > 1 or len(ids) != (0 if asked else 2):
+        raise InputError("give two ids, or one of --cluster, --merge and --split")
+    if picture is not None:
+        read = dict(zip(("RESULT",) if kept else ("MODEL", "RECORDS"), map(Path, paths), strict=True))
+        _check_picture(picture, bool(asked), read | {"--draws": draws}, force)
+    if not asked:
+        found = _explain_pair(paths, ids, draws, reading, quiet)
+        if picture is not None:
+            _write_picture(picture, found, force)
+        tell(json.dumps(asdict(found), indent=1) if as_json else str(found))
+        return
+    from scdp.results.whatif import tell_cluster, try_merge, try_split
+
+    result, model = _find_result(paths, draws, reading, quiet)
+    told = (
+        tell_cluster(result, cluster, model)
+        if cluster
+        else try_merge(result, *merge)
+        if merge
+        else try_split(result, split or "")
+    )
+    tell(json.dumps(told.to_words(), indent=1) if as_json else str(told))
+
+
+def is_result(folder: Path) -> bool:
+    """Whether a folder holds a kept result."""
+    from scdp.results.folder import ABOUT
+
+    return (folder / ABOUT).is_file()
+
+
+def _check_picture(picture: Path, of_cluster: bool, read: Mapping[str, Path | None], force: bool) -> None:
+    from scdp.io.targets import Given, check_files, check_target, list_given
+
+    if of_cluster:
+        raise InputError("--picture is a waterfall of two records; give two ids")
+    if picture.suffix.lower() != ".svg":
+        raise InputError(f"{picture}: the picture is an SVG; name it .svg")
+    check_target(picture)
+    check_files(list_given(read), [Given("--picture", picture)], force)
+
+
+def _write_picture(picture: Path, found: Explanation, force: bool) -> None:
+    from scdp.io.atomic import Staged
+    from scdp.report.charts import waterfall_svg
+
+    with Staged(replace=force) as staged:
+        staged.text(picture, waterfall_svg(found))
+
+
+def _find_result(
+    paths: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool
+) -> tuple[ClusterResult, Estimator | None]:
+    from scdp.estimators.clustering import cluster_records
+    from scdp.results import read_result
+    from scdp.table.readers import read_records
+
+    if draws is not None or len(paths) == 1:
+        kept = read_result(draws or paths[0])
+        return kept.result, kept.model
+    fitted = open_model(Path(paths[0]), quiet)
+    table = read_records(Path(paths[1]), reading)
+    require_columns(table, fitted)
+    say(f"clustering {len(table)} records", quiet)
+    return cluster_records(fitted, table), fitted
+
+
+def _explain_pair(
+    paths: tuple[str, ...], pair: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool
+) -> Explanation:
+    from scdp.estimators.clustering import ids_of
+    from scdp.results import read_result
+    from scdp.table.readers import read_records
+
+    first, second = pair
+    if len(paths) == 1:
+        kept = read_result(paths[0])
+        if kept.model is None:
+            raise InputError(
+                f"{paths[0]}: was kept without its model; give MODEL and RECORDS, and --draws {paths[0]}"
+            )
+        fitted, table, posterior, ids = kept.model, kept.records, kept.posterior, kept.ids
+    else:
+        fitted = open_model(Path(paths[0]), quiet)
+        table = read_records(Path(paths[1]), reading)
+        require_columns(table, fitted)
+        assert fitted.spec is not None
+        ids = ids_of(table, fitted.spec.id)
+        posterior = None
+    rows = {str(identifier): row for row, identifier in enumerate(ids)}
+    for identifier in pair:
+        if identifier not in rows:
+            raise InputError(f"{paths[-1]}: there is no record {identifier!r}; give two ids of its records")
+    if first == second:
+        raise InputError(f"{first!r} is given twice; give the ids of two different records")
+    if draws is not None:
+        posterior = _posterior(draws, ids)
+    if posterior is None:
+        say(f"clustering {len(table)} records", quiet)
+    return fitted.explain(table, rows[first], rows[second], posterior=posterior, names=(first, second))
+
+
+def _posterior(folder: Path, ids: NDArray[Any]) -> Posterior:
+    """Kept draws, in the order of the records."""
+    from scdp.results import read_result
+
+    kept = read_result(folder)
+    place = {name: item for item, name in enumerate(kept.ids.tolist())}
+    lost = [identifier for identifier in ids if str(identifier) not in place]
+    if lost:
+        raise InputError(f"{folder}: draws of other records, without {lost[0]!r}; make them again")
+    return kept.posterior.restricted([place[str(identifier)] for identifier in ids])
