@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scdp import EntityResolver, Spec
-from scdp.estimators.linking import Linked, draw_linked
+from scdp.estimators.clustering import Linked, draw_linked
 from scdp.folds import canonical_labels
 from scdp.table.readers import read_records
 from scdp.table.records import Records

@@ -39,8 +39,7 @@ from scdp import EntityResolver, Spec
 from scdp.datasets import make_records
 from scdp.folds import canonical_labels
 from scdp.metrics import f_score
-from scdp.store.events import replay
-from scdp.store.files import DELETED, ENTITY, Manifest, write_generation
+from scdp.store.files import DELETED, ENTITY, Manifest, replay, write_generation
 from scdp.store.store import Store
 from scdp.table.decisions import Decision
 from scdp.table.readers import read_records

@@ -43,9 +43,15 @@ from scdp.estimators.chains_fit import (
     describe_scale,
     describe_units,
 )
-from scdp.estimators.checks import above_zero_or_learn, at_least_one, one_of, split_groups
+from scdp.estimators.checks import (
+    Extent,
+    above_zero_or_learn,
+    at_least_one,
+    chain_needs,
+    one_of,
+    split_groups,
+)
 from scdp.estimators.inputs import Points, Rows
-from scdp.estimators.needs import Extent, chain_needs
 from scdp.io.memory import require
 from scdp.io.sealed import digest
 from scdp.linkage.conditioning.conditions import Conditions

@@ -10,9 +10,8 @@ import numpy as np
 from scdp._parallel import count_workers
 from scdp._typing import Groups, Integers
 from scdp.estimators.base import Estimator
-from scdp.estimators.checks import at_least_one
+from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
 from scdp.estimators.inputs import Rows
-from scdp.estimators.needs import Extent, sampling_needs, training_needs
 from scdp.io.memory import require
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.fit import Choices

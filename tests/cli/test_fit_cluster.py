@@ -308,7 +308,7 @@ def test_another_seed_draws_otherwise(folder, tmp_path):
 
 
 def test_a_report_is_written_with_the_rest(folder, tmp_path):
-    pytest.importorskip("scdp.report.result_page")
+    pytest.importorskip("scdp.report.outputs")
     page = tmp_path / "report.html"
     done("cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c.csv", "--report", page)
     assert "<html" in page.read_text(encoding="utf-8")

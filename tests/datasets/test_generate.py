@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scdp import metrics
-from scdp.datasets import vocabulary
+from scdp.datasets import entities
 from scdp.datasets.entities import zipf_codes
 from scdp.datasets.generate import (
     DELETE,
@@ -308,15 +308,15 @@ def test_a_typo_may_come_with_more():
 
 def test_tables_hold_no_word_twice():
     for table in (
-        vocabulary.first_names(),
-        vocabulary.surnames(),
-        vocabulary.cities(),
-        *vocabulary.streets(),
+        entities.make_first_names(),
+        entities.make_surnames(),
+        entities.make_cities(),
+        *entities.make_streets(),
     ):
         assert len(set(table)) == len(table)
-    full, short = vocabulary.venues()
+    full, short = entities.make_venues()
     assert len(set(full)) == len(full) == len(short)
-    assert len(vocabulary.surnames()) > 20_000
+    assert len(entities.make_surnames()) > 20_000
 
 
 @pytest.mark.parametrize(

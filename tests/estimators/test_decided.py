@@ -12,7 +12,7 @@ import pytest
 from scdp import SCDP, EntityResolver, Spec, compare
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.estimators.linking import draw_linked, link_tables
+from scdp.estimators.clustering import draw_linked, link_tables
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.table.decisions import Decision, append_decision
 from scdp.table.records import Records

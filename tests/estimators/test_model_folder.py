@@ -15,8 +15,7 @@ import pytest
 from product_cases import citations, fitted_folder
 from scdp import SCDP, EntityResolver, Spec, compare, metrics
 from scdp.errors import InputError
-from scdp.estimators.model_card import _plain
-from scdp.estimators.model_folder import FILES, VERSION
+from scdp.estimators.model_folder import FILES, VERSION, _plain
 from scdp.posterior import Posterior
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")

@@ -13,7 +13,7 @@ from product_cases import citations, fitted_folder, rows_of, run, write_csv
 from scdp import SCDP, EntityResolver, Spec
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.estimators import needs
+from scdp.estimators import checks
 from scdp.io import memory, untrusted
 from scdp.io.memory import Need
 from scdp.linkage.sources import VectorView
@@ -167,18 +167,18 @@ def test_predict_says_so_for_rows_of_both(little):
 
 def test_groups_make_the_resolver_need_less():
     known = np.full(3000, -1)
-    several = needs.Extent(needs.Compared, 3, known, np.arange(3000) % 10)
+    several = checks.Extent(checks.Compared, 3, known, np.arange(3000) % 10)
     # One document of few records, so that pairs are not too many to be all compared.
-    whole = needs.Extent(needs.Compared, 3, known, np.zeros(3000))
+    whole = checks.Extent(checks.Compared, 3, known, np.zeros(3000))
     amounts = [
-        needs.sampling_needs(rows, np.arange(3000), 240, None)[-1].n_bytes for rows in (several, whole)
+        checks.sampling_needs(rows, np.arange(3000), 240, None)[-1].n_bytes for rows in (several, whole)
     ]
     assert 8 < amounts[1] / amounts[0] < 12
 
 
 def test_too_many_records_are_clustered_by_candidates_which_are_few():
-    rows = needs.Extent(needs.Compared, 3, np.full(50_000, -1), None)
-    draws, candidates = needs.sampling_needs(rows, np.arange(50_000), 120, None)
+    rows = checks.Extent(checks.Compared, 3, np.full(50_000, -1), None)
+    draws, candidates = checks.sampling_needs(rows, np.arange(50_000), 120, None)
     # All pairs would take 200 GB.
     assert candidates.n_bytes < 10**8
     assert "candidate pairs of 50,000 records" in candidates.what
@@ -230,7 +230,7 @@ def test_the_estimate_of_pairs_of_vectors_is_near_what_is_taken():
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert 1 / 1.6 < len(found) * needs.bytes_of_view(found.n_features) / taken < 1.6
+    assert 1 / 1.6 < len(found) * checks.bytes_of_view(found.n_features) / taken < 1.6
 
 
 # ---- where the estimate was too low ----

@@ -18,7 +18,7 @@ from scdp.paper.experiments.curves import fit_priors
 from scdp.paper.experiments.output import write_results
 from scdp.paper.experiments.systems import SYSTEMS, Settings
 from scdp.paper.experiments.tasks import TASKS
-from scdp.report.result_page import write_report
+from scdp.report.outputs import write_report
 
 # The smallest letters of a picture that can be read on a phone, in CSS pixels.
 LEGIBLE = 8.5

@@ -21,7 +21,7 @@ from scdp.posterior import Posterior
 from scdp.report import clusters
 from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, size_classes, trace_lines
 from scdp.report.layout import isolated, marked, shown, spelled
-from scdp.report.result_page import report_html, write_report
+from scdp.report.outputs import report_html, write_report
 from scdp.report.sections import judge_calibration
 
 # Each of them turns text around, hides it, or cannot be written to a file at all.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scdp.store.events import follow, name_entities, replay
+from scdp.store.files import follow, name_entities, replay
 
 
 def named(clusters, before, reasons, following=10):

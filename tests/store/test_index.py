@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scdp.store.index import WordIndex, keys_of
+from scdp.store.placement import WordIndex, keys_of
 
 NAMES = ["Ada Lovelace", "Ada Byron", None, "Charles Babbage", "Adele Lovelacy"]
 

@@ -18,8 +18,7 @@ from scdp.errors import InputError
 from scdp.io.atomic import FolderLock
 from scdp.metrics import f_score
 from scdp.store import files
-from scdp.store.events import replay
-from scdp.store.files import read_manifest
+from scdp.store.files import read_manifest, replay
 from scdp.store.store import Store
 from scdp.table.decisions import Decision, append_decision
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scdp.table.encoded import EncodedColumn
-from scdp.table.records import Records, records_from
+from scdp.table.records import EncodedColumn, Records, records_from
 
 
 @pytest.mark.parametrize("seed", range(20))

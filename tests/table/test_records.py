@@ -19,8 +19,7 @@ import pytest
 import zstandard
 
 from scdp.errors import InputError
-from scdp.table import parquet as parquet_module
-from scdp.table import workbooks
+from scdp.table import database, readers
 from scdp.table.readers import Reading, read_records
 from scdp.table.records import Records, complete_column, records_from, unique_ids
 
@@ -263,7 +262,7 @@ def test_a_workbook_that_unpacks_to_a_flood_or_is_hardly_filled_is_refused(tmp_p
         archive.writestr("xl/media/x", b"0" * (70 << 20))
     with pytest.raises(InputError, match=r"unpacks to .* which no table does"):
         read_records(path)
-    monkeypatch.setattr(workbooks, "LARGEST_SPARSE", 1000)
+    monkeypatch.setattr(readers, "LARGEST_SPARSE", 1000)
     wide = [[None] * 150 + ["x"]] * 20
     with pytest.raises(InputError, match="hardly any cell of the sheet is filled"):
         read_records(workbook(tmp_path / "b.xlsx", wide))
@@ -379,7 +378,7 @@ def test_a_small_parquet_file_of_very_many_rows_is_refused_unread(tmp_path, monk
         for _ in range(40):
             writer.write_table(pa.table({"id": ones}))
     assert (tmp_path / "a.parquet").stat().st_size < 200_000
-    monkeypatch.setattr(parquet_module, "read_column", None)
+    monkeypatch.setattr(database, "read_column", None)
     with pytest.raises(InputError, match="unpacks to at least 320,000,000 bytes"):
         read_records(tmp_path / "a.parquet")
 

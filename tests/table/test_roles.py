@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scdp.table.records import records_from
-from scdp.table.roles import find_entity_column, find_id_column, find_shared_ids
+from scdp.table.spec import find_entity_column, find_id_column, find_shared_ids
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def cluster(
     Tables hold ids and names as they are, so that scdp reads back what it wrote. Only in the file of
     --spreadsheet (CSV or TSV) do cells that a spreadsheet would run as a formula get a ' in front.
     """
-    from scdp.estimators.decided import list_decisions
+    from scdp.estimators.inputs import list_decisions
     from scdp.io.targets import check_files, check_table_target, list_given
     from scdp.report.outputs import Outputs, write_outputs
     from scdp.table.readers import file_of, read_records
@@ -221,7 +221,7 @@ def learn_here(
     said: list[Decision],
 ) -> tuple[Estimator, dict[str, str] | None]:
     """A resolver that learned from the table itself, and the clusters that are filled in there, by id."""
-    from scdp.estimators.decided import rows_named
+    from scdp.estimators.inputs import rows_named
 
     spec = spec_of(table, spec_file, entity, id_column, None)
     rows, known = labelled_rows(table, spec, None, seed)
@@ -301,7 +301,7 @@ def _joined(records: Records, more: Records, model: Estimator) -> Records:
 
 def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
     from scdp.table.records import complete_column, unique_ids
-    from scdp.table.roles import CLUSTER_COLUMNS, ID_COLUMNS
+    from scdp.table.spec import CLUSTER_COLUMNS, ID_COLUMNS
 
     assert model.spec is not None
     if model.spec.id is None:

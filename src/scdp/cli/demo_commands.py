@@ -115,8 +115,7 @@ def write_files(
     """The tables that went in, the clusters and the report, all or none."""
     from scdp.io.atomic import Staged
     from scdp.io.tables import stage_table
-    from scdp.report.outputs import cluster_columns
-    from scdp.report.result_page import write_report
+    from scdp.report.outputs import cluster_columns, write_report
 
     with Staged(replace=force) as staged:
         stage_table(staged, files[f"{name}.csv"], shown.columns)

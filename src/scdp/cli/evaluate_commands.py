@@ -94,7 +94,7 @@ def evaluate(
 def _id_columns(
     ours: Records, theirs: Records, id_column: str | None, gold_id: str | None
 ) -> tuple[str, str]:
-    from scdp.table.roles import find_shared_ids
+    from scdp.table.spec import find_shared_ids
 
     if id_column is not None:
         return id_column, gold_id or id_column
@@ -110,7 +110,7 @@ def _id_columns(
 
 
 def _cluster_column(records: Records) -> str:
-    from scdp.table.roles import CLUSTER_COLUMNS
+    from scdp.table.spec import CLUSTER_COLUMNS
 
     for name in CLUSTER_COLUMNS:
         if name in records.names:

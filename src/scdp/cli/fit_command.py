@@ -115,7 +115,7 @@ def fit(
     Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
     of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
     """
-    from scdp.estimators.decided import list_decisions, rows_named
+    from scdp.estimators.inputs import list_decisions, rows_named
     from scdp.io.atomic import write_text
     from scdp.table.readers import read_records
     from scdp.table.spec_files import commented_toml
@@ -219,8 +219,7 @@ def spec_of(
     records: Records, spec_file: Path | None, entity: str | None, id_column: str | None, groups: str | None
 ) -> Spec:
     """The spec of the file and the options, which count for more; comparisons are proposed where it has none."""
-    from scdp.table.roles import find_entity_column, find_id_column
-    from scdp.table.spec import Spec, propose
+    from scdp.table.spec import Spec, find_entity_column, find_id_column, propose
 
     base = None if spec_file is None else Spec.from_toml(spec_file)
     entity = entity or (base.entity if base else find_entity_column(records))

@@ -13,7 +13,7 @@ from scdp.cli.fit_command import say, told
 from scdp.cli.terminal import RecordsType, json_option, reading_options, tell
 
 if TYPE_CHECKING:
-    from scdp.estimators.linking import Links
+    from scdp.estimators.clustering import Links
     from scdp.table.text_files import Reading
 
 EXAMPLES = """\b
@@ -60,7 +60,7 @@ def link(
     By default both tables have each thing at most once: only pairs across are compared, and a record is linked to at
     most one other.
     """
-    from scdp.estimators.linking import link_tables
+    from scdp.estimators.clustering import link_tables
     from scdp.io.atomic import Staged
     from scdp.io.tables import stage_table
     from scdp.io.targets import Given, check_files, check_table_target, list_given

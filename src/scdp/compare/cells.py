@@ -11,8 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.table.encoded import EncodedColumn
-from scdp.table.records import Column
+from scdp.table.records import Column, EncodedColumn
 
 STANDARD: tuple[str, ...] = ("lower", "punctuation", "accents", "spaces")
 

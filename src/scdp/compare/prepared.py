@@ -26,8 +26,7 @@ from scdp.compare.cells import cell_text as cell_text
 from scdp.compare.rarity import Frequencies, Tokens
 from scdp.compare.scorers import Scorer
 from scdp.errors import InputError
-from scdp.table.encoded import EncodedColumn
-from scdp.table.records import Column, Records
+from scdp.table.records import Column, EncodedColumn, Records
 
 if TYPE_CHECKING:
     from scdp.compare.comparison import Comparison

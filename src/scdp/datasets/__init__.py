@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from scdp.datasets.generate import make_records
-from scdp.datasets.task import Labelled, Task
+from scdp.datasets.generate import Labelled, Task, make_records
 from scdp.datasets.tutorial import make_tables
 
 __all__ = ["Labelled", "Task", "make_records", "make_tables"]

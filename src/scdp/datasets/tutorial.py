@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.datasets.generate import Kind, make_records
-from scdp.datasets.task import Labelled
+from scdp.datasets.generate import Kind, Labelled, make_records
 from scdp.errors import InputError
 from scdp.table.records import Column, Records
 

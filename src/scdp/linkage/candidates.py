@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._memory import give_back_memory
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking, connected_components
@@ -19,6 +18,7 @@ from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
 from scdp.compare import Comparison
+from scdp.io.memory import give_back_memory
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer

@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp._memory import give_back_memory
 from scdp._typing import Features, Groups, Integers
 from scdp.blocking import connected_components
 from scdp.blocking.index import Oversized
+from scdp.io.memory import give_back_memory
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.law import Pairs
-from scdp.table.encoded import EncodedColumn
-from scdp.table.records import Records
+from scdp.table.records import EncodedColumn, Records
 from scdp.table.spec import Spec
 
 Draws = NDArray[np.int32]

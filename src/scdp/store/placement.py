@@ -7,19 +7,21 @@ so that the cost hangs on what is new and not on what is there.
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scdp._parallel import count_workers
-from scdp._typing import Features, Integers
+from scdp._typing import Booleans, Features, Integers, SmallIntegers
 from scdp.blocking import connected_components
 from scdp.compare import Comparison
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import labels_from
-from scdp.estimators.decided import settle_conditions
-from scdp.estimators.inputs import Compared
+from scdp.estimators.inputs import Compared, settle_conditions
 from scdp.linkage.candidates import N_STRANGERS, draw_strangers
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.features import Comparer, ValueCounts
@@ -27,10 +29,124 @@ from scdp.linkage.law import Pairs
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
 from scdp.posterior import Posterior
-from scdp.store.index import WordIndex
-from scdp.store.rows import StoredRows
 from scdp.table.decisions import Decision
-from scdp.table.records import Records
+from scdp.table.records import Column, Records
+
+WORDS = re.compile(r"\w+")
+# Words of so many letters are also found by their halves: one letter that is wrong leaves one of them whole.
+FEWEST_HALVED = 5
+# Nobody writes a longer one twice in the same way.
+LONGEST = 40
+# A word that more records have leads nowhere: more than one in so many, and more than so many.
+MOST_SHARED, MOST_SHARED_RECORDS = 200, 1_000
+# The rarest words are looked up until they have led to so many records.
+MOST_LOOKED_UP = 30_000
+NEAREST = 60
+
+
+def keys_of(cell: str) -> list[str]:
+    """The words of a cell and the cell as one word, with the halves of long ones; and words with the next one.
+
+    Example
+    -------
+    >>> keys_of("Ada Lovelace")
+    ['ada', 'lovelace', 'love-', '-lace', 'adalovelace', 'adalo-', '-velace']
+    >>> keys_of("7 Elm St")
+    ['7', 'elm', 'st', '7elmst', '7el-', '-mst', '7elm', 'elmst']
+    """
+    words = WORDS.findall(cell.casefold())
+    found, pairs = [], []
+    if len(words) > 1:
+        if len(words) > 2:
+            pairs = [one + other for one, other in pairwise(words)]
+        words.append("".join(words))
+    for word in words:
+        if len(word) > LONGEST:
+            continue
+        found.append(word)
+        if len(word) >= FEWEST_HALVED:
+            half = len(word) // 2
+            found += [word[:half] + "-", "-" + word[half:]]
+    return found + pairs
+
+
+class WordIndex:
+    """Rows by the words of their cells; the first rows are laid out together, later ones are added one by one.
+
+    Parameters
+    ----------
+    columns : mapping
+        Cells by column, in the order of the rows.
+    """
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self.n_rows = len(next(iter(columns.values()), ()))
+        self._number: dict[str, int] = {}
+        known: dict[str, tuple[int, ...]] = {}
+        codes, owners = array("i"), []
+        for cells in columns.values():
+            counts = np.zeros(self.n_rows, dtype=np.int64)
+            for row, cell in enumerate(cells):
+                if cell is None:
+                    continue
+                numbers = known.get(cell)
+                if numbers is None:
+                    keys = keys_of(str(cell))
+                    numbers = tuple(self._number.setdefault(key, len(self._number)) for key in keys)
+                    known[cell] = numbers
+                codes.extend(numbers)
+                counts[row] = len(numbers)
+            owners.append(np.repeat(np.arange(self.n_rows, dtype=np.int32), counts))
+        code = np.frombuffer(codes, dtype=np.int32) if len(codes) else np.zeros(0, dtype=np.int32)
+        order = np.argsort(code, kind="stable")
+        self._rows = np.concatenate([np.zeros(0, np.int32), *owners])[order]
+        self._starts = np.searchsorted(code[order], np.arange(len(self._number) + 1))
+        self._later: dict[str, list[int]] = {}
+
+    def add(self, row: int, cells: Iterable[Any]) -> None:
+        """One more row."""
+        self.n_rows = max(self.n_rows, row + 1)
+        for key in _keys(cells):
+            self._later.setdefault(key, []).append(row)
+
+    def find_near(self, cells: Iterable[Any], alive: Booleans, most: int = NEAREST) -> Integers:
+        """The rows that share most rare words with some cells, those first that share most."""
+        ways = []
+        limit = max(MOST_SHARED_RECORDS, self.n_rows // MOST_SHARED)
+        for key in _keys(cells):
+            rows = self._rows_of(key, limit)
+            if len(rows):
+                ways.append(rows)
+        ways.sort(key=len)
+        weight, total = [], 0
+        for number, rows in enumerate(ways):
+            total += len(rows)
+            if total > MOST_LOOKED_UP and number:
+                ways = ways[:number]
+                break
+            weight.append(np.full(len(rows), np.log(max(self.n_rows / len(rows), 1.0)) + 1e-9))
+        if not ways:
+            return np.zeros(0, dtype=np.int64)
+        found, place = np.unique(np.concatenate(ways), return_inverse=True)
+        shared = np.bincount(place, np.concatenate(weight))
+        shared[~alive[found]] = 0.0
+        best = np.argsort(-shared, kind="stable")[:most]
+        near: Integers = found[best[shared[best] > 0.0]].astype(np.int64)
+        return near
+
+    def _rows_of(self, key: str, most: int) -> SmallIntegers:
+        """The rows that have a word, twice if in two columns; none if they are more than so many."""
+        number, later = self._number.get(key), self._later.get(key, ())
+        start, end = (0, 0) if number is None else self._starts[number : number + 2]
+        if end - start + len(later) > most:
+            return self._rows[:0]
+        first = self._rows[start:end]
+        return np.concatenate([first, np.array(later, dtype=np.int32)]) if later else first
+
+
+def _keys(cells: Iterable[Any]) -> dict[str, None]:
+    return dict.fromkeys(key for cell in cells if cell is not None for key in keys_of(str(cell)))
+
 
 # Rarity is counted over so many records, and the match rate follows from the neighbours of so many.
 MOST_COUNTED, MOST_SETTLED_BY = 200_000, 2_000
@@ -40,6 +156,85 @@ MOST_WHOLE = 150
 LEAST_LOG_ODDS = -5.0
 # The store is settled anew when it has grown by this share.
 GROWTH = 0.1
+
+
+class StoredRows:
+    """Rows in the order in which they came; a correction is one more row, and the one before does not count any more.
+
+    Parameters
+    ----------
+    records : Records
+        The rows to begin with.
+    id_column : str
+        Holds the ids.
+    entities : sequence of str
+        The entity of each row.
+    """
+
+    def __init__(self, records: Records, id_column: str, entities: Sequence[str]) -> None:
+        self.id_column, self.source = id_column, records.source
+        self.columns: dict[str, Column] = dict(records.columns) or {id_column: np.empty(0, dtype=object)}
+        self.alive: Booleans = np.ones(len(self.columns[id_column]), dtype=bool)
+        ids = self.columns[id_column].tolist()
+        self.row_of: dict[str, int] = {str(one): row for row, one in enumerate(ids)}
+        self.entities: dict[str, str] = dict(zip(ids, entities, strict=True))
+        # The records of each entity.
+        self.members: dict[str, list[str]] = {}
+        for record, entity in self.entities.items():
+            self.members.setdefault(entity, []).append(record)
+
+    def __len__(self) -> int:
+        return len(self.row_of)
+
+    @property
+    def records(self) -> Records:
+        """The rows that count."""
+        chosen = np.flatnonzero(self.alive)
+        return Records({name: cells[chosen] for name, cells in self.columns.items()}, self.source)
+
+    def take(self, rows: Integers) -> Records:
+        """Some rows."""
+        return Records({name: cells[rows] for name, cells in self.columns.items()}, self.source)
+
+    def cells(self, row: int, names: Iterable[str]) -> list[Any]:
+        """Some cells of a row."""
+        return [self.columns[name][row] for name in names]
+
+    def append(self, new: dict[str, Column], ids: Sequence[str]) -> Integers:
+        """Rows that are new, or stand for those that have the same ids; their numbers."""
+        n, n_new = len(self.alive), len(ids)
+        for name in dict.fromkeys([*self.columns, *new]):
+            before = self.columns.get(name, np.full(n, None, dtype=object))
+            more = new.get(name, np.full(n_new, None, dtype=object))
+            self.columns[name] = np.concatenate([before, more])
+        self.alive = np.concatenate([self.alive, np.ones(n_new, dtype=bool)])
+        rows = np.arange(n, n + n_new)
+        for row, identifier in zip(rows.tolist(), ids, strict=True):
+            if identifier in self.row_of:
+                self.alive[self.row_of[identifier]] = False
+            self.row_of[identifier] = row
+        return rows
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Rows that do not count any more."""
+        for identifier in ids:
+            self.alive[self.row_of.pop(identifier)] = False
+            self.members[self.entities.pop(identifier)].remove(identifier)
+
+    def assign(self, identifier: str, entity: str) -> None:
+        """Put a record into an entity."""
+        before = self.entities.get(identifier)
+        if before == entity:
+            return
+        if before is not None:
+            self.members[before].remove(identifier)
+        self.entities[identifier] = entity
+        self.members.setdefault(entity, []).append(identifier)
+
+    def make_index(self, names: Iterable[str]) -> WordIndex:
+        """An index over the words of some columns."""
+        nobody = np.full(len(self.alive), None, dtype=object)
+        return WordIndex({name: self.columns.get(name, nobody).tolist() for name in names})
 
 
 class Setting(NamedTuple):

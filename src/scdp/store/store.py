@@ -20,14 +20,16 @@ from scdp.estimators.base import Estimator
 from scdp.estimators.model_folder import load_model
 from scdp.io.atomic import FolderLock, recover
 from scdp.linkage.resolver_fit import ResolverFit
-from scdp.store.events import Event, follow, name_entities
 from scdp.store.files import (
     DELETED,
     ENTITY,
     MANIFEST,
     MODEL,
+    Event,
+    follow,
     is_free,
     make_empty,
+    name_entities,
     read_decisions_between,
     read_decisions_of_updates,
     read_events,
@@ -36,17 +38,17 @@ from scdp.store.files import (
     remove_uncounted,
     write_generation,
 )
-from scdp.store.index import WordIndex
 from scdp.store.placement import (
     Placement,
     Setting,
+    StoredRows,
+    WordIndex,
     draw_home,
     find_pairs,
     place_all,
     place_few,
     settle_store,
 )
-from scdp.store.rows import StoredRows
 from scdp.table.decisions import Constraints, Decision
 from scdp.table.records import Records, records_from, unique_ids
 

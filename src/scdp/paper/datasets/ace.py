@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scdp.datasets.task import Labelled
+from scdp.datasets.generate import Labelled
 from scdp.errors import InputError
 from scdp.io.untrusted import read_bytes
 from scdp.table.records import records_from

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scdp.datasets.task import Labelled, Task
+from scdp.datasets.generate import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.datasets.files import require
 from scdp.paper.datasets.tables import read_text

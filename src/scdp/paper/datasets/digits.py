@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.datasets.task import Labelled, Task
+from scdp.datasets.generate import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.datasets.files import find, find_source, require
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.datasets.task import Labelled, Task
+from scdp.datasets.generate import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.datasets.files import NAMES, Source, find, find_source, require
 from scdp.paper.datasets.rda import Vector, columns_of, read_rda

@@ -20,9 +20,8 @@ import scdp
 from scdp.chains.items import number_groups
 from scdp.datasets import Labelled
 from scdp.errors import InputError
-from scdp.estimators.checks import split_groups
+from scdp.estimators.checks import FEWER_DRAWS, Extent, chain_needs, split_groups
 from scdp.estimators.inputs import Compared, Points
-from scdp.estimators.needs import FEWER_DRAWS, Extent, chain_needs
 from scdp.io.atomic import FolderLock
 from scdp.io.memory import Need, require
 from scdp.paper.experiments.protocol import Effort
