@@ -89,7 +89,7 @@ accuracy: .venv/dev.stamp
 
 results: .venv/dev.stamp
 	@$(BIN)/scdp reproduce all --out results --resume
-	@$(BIN)/python -m scdp.paper.experiments.output results docs
+	@$(BIN)/python -m benchmarks.paper_page.output results docs
 
 lock: .venv/dev.stamp
 	@$(BIN)/python .ci/lock.py > requirements-dev.txt.new && mv requirements-dev.txt.new requirements-dev.txt

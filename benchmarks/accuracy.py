@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import paper_specs as specs
 from benchmarks.honesty import read
 from scdp import EntityResolver
 from scdp.compare import Comparison
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.paper import specs
 from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -166,8 +166,8 @@ def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
 
 def paper_task(name: str) -> Problem:
     """The paper's parts, with its own comparisons, with richer ones, and with those proposed."""
-    from scdp.paper.experiments.protocol import name_within_groups
-    from scdp.paper.experiments.tasks import load_problem
+    from scdp.paper.protocol import name_within_groups
+    from scdp.paper.tasks import load_problem
 
     problem = load_problem(name, 0)
     assert problem.spec is not None

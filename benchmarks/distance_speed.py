@@ -30,7 +30,7 @@ from scdp.chains.state import Plan, Priors, State
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
 from scdp.paper.datasets import load_references
-from scdp.paper.specs import references_spec
+from scdp.paper.tasks import references_spec
 from scdp.table.records import Records
 
 TARGET = 4.0

@@ -112,7 +112,7 @@ def labelled(load: Callable[[], Any], spec: Spec | None = None) -> Items:
 def surnames(learn: str, test: str) -> Items:
     """Author mentions of one surname, learned on those of another."""
     from scdp.paper.datasets import load_identity_full
-    from scdp.paper.specs import identity_spec
+    from scdp.paper.tasks import identity_spec
 
     found = load_identity_full()
     last = np.array([(cell or "").lower() for cell in found.data["last"]])
@@ -135,7 +135,7 @@ def digits() -> Items:
 
 def paper(name: str) -> Items:
     from scdp.paper.datasets import load_identity, load_references
-    from scdp.paper.specs import identity_spec, references_spec
+    from scdp.paper.tasks import identity_spec, references_spec
 
     if name == "references":
         return labelled(lambda: load_references("Freund"), replace(references_spec(), id=None))

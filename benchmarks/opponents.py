@@ -18,7 +18,7 @@ from scdp.datasets import Task
 from scdp.metrics import evaluate
 from scdp.paper import baselines
 from scdp.paper.datasets import load_coreference, load_digits_task, load_identity, load_references
-from scdp.paper.specs import coreference_spec, identity_spec, references_spec
+from scdp.paper.tasks import coreference_spec, identity_spec, references_spec
 from scdp.table.spec import Spec
 
 ORACLES = ("OracleKMeans", "XingK", "XingKDiagonal")

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from scdp import metrics
-from scdp.paper.experiments.paper import find_published
-from scdp.paper.experiments.protocol import Effort, sampling
-from scdp.paper.experiments.tasks import load_problem
+from scdp.paper.protocol import Effort, sampling
+from scdp.paper.tasks import find_published, load_problem
 
 READINGS = (
     "scdp1", "normalized", "mean", "published", "types", "density", "types:0.1", "density:0.1", "mean:0.1",

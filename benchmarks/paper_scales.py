@@ -33,8 +33,8 @@ from scdp.paper.datasets.digits import (
     shrink,
     standardize_pixels,
 )
-from scdp.paper.experiments.protocol import codes_of, join_parts
-from scdp.paper.specs import references_spec
+from scdp.paper.protocol import codes_of, join_parts
+from scdp.paper.tasks import references_spec
 
 # What pixels in [-1, 1] are multiplied by.
 PIXEL_SCALES = {
@@ -198,7 +198,7 @@ def draw_figure(path: Path, to: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    from scdp.paper.experiments.paper import PUBLISHED
+    from scdp.paper.tasks import PUBLISHED
 
     fits = [each for each in read(path) if each["scale"] not in PIXEL_SCALES and "error" not in each["found"]]
     fits = [each for each in fits if each["scale"].replace(".", "").isdigit()]

@@ -19,8 +19,8 @@ from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper import baselines
-from scdp.paper.experiments.protocol import name_within_groups
-from scdp.paper.experiments.tasks import load_problem
+from scdp.paper.protocol import name_within_groups
+from scdp.paper.tasks import load_problem
 
 TEXT = "references,references-kearns,references-schapire,identity,coreference"
 TASKS = ",".join([TEXT, *(f"digits-{seed}" for seed in range(10))])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.paper_page.curves import expected_clusters
 from scipy import stats
 
 from gold_tools import FALSE_ALARM, chi_square, distinct, kolmogorov, partition_codes
-from scdp.chains.arithmetic import expected_clusters
 from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
 from twins import crp, exact, likelihood, simulate
 

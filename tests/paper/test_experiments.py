@@ -4,23 +4,24 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from benchmarks.paper_page import chapters
+from benchmarks.paper_page.document import Figure, Heading, Paragraph, TextTable, to_html, to_markdown
 
 from scdp import compare
 from scdp.compare.distances import compute_distances
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
+from scdp.paper import tasks as paper
 from scdp.paper.baselines.pairs import take_raw
-from scdp.paper.experiments import chapters, paper
-from scdp.paper.experiments.document import Figure, Heading, Paragraph, TextTable, to_html, to_markdown
-from scdp.paper.experiments.protocol import Effort, Outcome, Watch, join_parts
-from scdp.paper.experiments.results import Parts, rows_of, score_draws, score_part, write_atomically
-from scdp.paper.experiments.run import one_thread_a_library, plan_jobs
-from scdp.paper.experiments.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
-from scdp.paper.experiments.tasks import TASKS, Problem, chosen_tasks
+from scdp.paper.protocol import Effort, Outcome, Watch, join_parts
+from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
+from scdp.paper.run import one_thread_a_library, plan_jobs
+from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
+from scdp.paper.tasks import TASKS, Problem, chosen_tasks
 from scdp.table.records import records_from
 from scdp.table.spec import Spec
 
-SCHEMA = json.loads(files("scdp.paper.experiments").joinpath("results_schema.json").read_text())
+SCHEMA = json.loads(files("scdp.paper").joinpath("results_schema.json").read_text())
 
 
 def part(task="digits", system="scdp1", repeat=0, f=0.5, **changes):
@@ -80,7 +81,7 @@ def test_published_f_follows_from_precision_and_recall(task, odd):
 
 def test_published_rows_that_contradict_their_own_table():
     """Worked by hand for CDP on the digits: of pairs .229 are together, and .016 of those are found."""
-    found = {row[:2]: row[2:] for row in paper.contradicting_rows()}
+    found = {row[:2]: row[2:] for row in chapters.contradicting_rows()}
     assert set(found) == {("digits", "cdp"), ("digits", "binary"), ("identity", "binary")}
     assert found["digits", "cdp"] == (0.886, pytest.approx(1 - 0.229 * 0.984 - 0.229 * 0.016 * 0.03 / 0.97))
 
@@ -117,7 +118,7 @@ def test_tasks_are_chosen_and_variants_left_out_of_quick_runs():
     ]
     assert chosen_tasks("references", quick=True) == ["references"]
     assert chosen_tasks("references-kearns", quick=True) == ["references-kearns"]
-    with pytest.raises(InputError, match=r"'nonsense'; there are: digits, .*figure1, all"):
+    with pytest.raises(InputError, match=r"'nonsense'; there are: digits, .*all"):
         chosen_tasks("nonsense", quick=True)
 
 
@@ -408,7 +409,7 @@ def test_the_watch_leaves_the_first_sweep_out(monkeypatch):
     ("value", "text"), [(0.5, ".500"), (1.0, "1.000"), (-0.02, "-.020"), (10.05, "10.050")]
 )
 def test_scores_are_written_as_the_paper_does(value, text):
-    assert chapters.score(value) == text
+    assert score(value) == text
 
 
 def test_every_row_of_a_table_has_the_papers_number_beside_ours():

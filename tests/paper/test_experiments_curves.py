@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from benchmarks.paper_page import curves
+from benchmarks.paper_page.curves import expected_clusters
 from scipy import integrate
 from scipy.special import comb, gammaln
 
-from scdp.chains.arithmetic import expected_clusters
-from scdp.paper.experiments import curves
 from twins import crp
 
 

@@ -1,8 +1,6 @@
 import pytest
-
-from paper.test_experiments import part
-from scdp.paper.experiments import discussion
-from scdp.paper.experiments.discussion import (
+from benchmarks.paper_page import discussion
+from benchmarks.paper_page.discussion import (
     CLAIMS,
     HIGHER,
     LOWER,
@@ -13,9 +11,11 @@ from scdp.paper.experiments.discussion import (
     comparison_chapter,
     written_remarks,
 )
-from scdp.paper.experiments.document import Paragraph, TextTable
-from scdp.paper.experiments.paper import PUBLISHED
-from scdp.paper.experiments.results import rows_of
+from benchmarks.paper_page.document import Paragraph, TextTable
+
+from paper.test_experiments import part
+from scdp.paper.results import rows_of
+from scdp.paper.tasks import PUBLISHED
 
 
 def table_of(blocks):

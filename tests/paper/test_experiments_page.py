@@ -3,18 +3,16 @@ import shutil
 import sys
 
 import pytest
-from click.testing import CliRunner
+from benchmarks.paper_page import curves, figures, output
+from benchmarks.paper_page.chapters import starts_table
+from benchmarks.paper_page.output import write_pages
 
 from paper.test_experiments import part
-from scdp.cli import main
 from scdp.errors import InputError, MissingExtraError
-from scdp.paper.experiments import curves, figures, output
-from scdp.paper.experiments import run as experiment_run
-from scdp.paper.experiments.chapters import starts_table
-from scdp.paper.experiments.output import write_results
-from scdp.paper.experiments.results import Parts, rows_of
-from scdp.paper.experiments.systems import SYSTEMS, Settings
-from scdp.paper.experiments.tasks import TASKS
+from scdp.paper import run as experiment_run
+from scdp.paper.results import Parts, rows_of, write_results
+from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS
 
 PNG = b"\x89PNG"
 SETTINGS = Settings(quick=True)
@@ -53,17 +51,26 @@ def parts():
 
 
 def test_a_run_leaves_a_page_with_its_pictures_inside(parts, fits, tmp_path):
-    written = write_results(parts, SETTINGS, tmp_path, fits, ["digits Binary failed (ValueError: no)"])
-    assert [path.name for path in written] == ["results.json", "results.md", "results.html"]
-    text, html = written[1].read_text(), written[2].read_text()
+    written = write_pages(parts, SETTINGS, tmp_path, fits)
+    assert [path.name for path in written] == ["page.md", "page.html"]
+    text, html = (path.read_text() for path in written)
     pictured = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert pictured == ["figure1.png", "types-digits.png", "types-references.png"]
     assert all((tmp_path / "figures" / name).read_bytes().startswith(PNG) for name in pictured)
     assert html.count("data:image/png;base64,") == 3
     assert "(figures/figure1.png)" in text
     assert "a note &amp; more" in html
-    assert "digits Binary failed (ValueError: no)." in text
     assert len(json.loads((tmp_path / "figure1.json").read_text())) == 2
+
+
+def test_a_run_leaves_its_rows_for_people_too(parts, tmp_path):
+    written = write_results(parts, tmp_path, ["digits Binary failed (ValueError: no)"])
+    assert [path.name for path in written] == ["results.json", "results.md"]
+    assert json.loads(written[0].read_text()) == rows_of(parts)
+    text = written[1].read_text()
+    assert "| SCDP-1 | .250 (.848) |" in text
+    assert "## Reference matching, unit features" in text
+    assert "digits Binary failed (ValueError: no)." in text
 
 
 def test_each_start_has_a_mean_and_a_standard_error():
@@ -100,24 +107,22 @@ def test_pictures_are_the_same_for_the_same_numbers(fits):
 
 def test_without_matplotlib_numbers_are_still_written(parts, fits, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    write_results(parts, SETTINGS, tmp_path, fits)
-    assert "A picture is left out: a picture needs matplotlib" in (tmp_path / "results.md").read_text()
+    write_pages(parts, SETTINGS, tmp_path, fits)
+    assert "A picture is left out: a picture needs matplotlib" in (tmp_path / "page.md").read_text()
     assert (tmp_path / "figure1.json").exists()
     with pytest.raises(MissingExtraError, match=r"scdp\[plots\]"):
-        figures.require_matplotlib()
+        figures.clusters_by_items(fits)
 
 
 def test_figure1_alone(data_or_skip, tmp_path, monkeypatch):
     monkeypatch.setenv("SCDP_OFFLINE", "1")
+    Parts(tmp_path, SETTINGS, resume=False)
     with data_or_skip():
-        figures.fit_tasks(SETTINGS)
-    result = CliRunner().invoke(main, ["reproduce", "figure1", "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.stderr
+        assert output.main([str(tmp_path)]) == 0
     found = {each["data"]: each for each in json.loads((tmp_path / "figure1.json").read_text())}
     assert found["Digits"]["clusters"] == 10
     assert found["Identity uncertainty"]["winner"] == "Pitman-Yor"
-    assert json.loads((tmp_path / "results.json").read_text()) == []
-    assert "data:image/png" in (tmp_path / "results.html").read_text()
+    assert "data:image/png" in (tmp_path / "page.html").read_text()
 
 
 def test_the_page_of_the_docs_says_where_its_numbers_come_from(parts, fits, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from scdp._compile import cache_folder
 from scdp.cli import main
 
-SCHEMA = json.loads(files("scdp.paper.experiments").joinpath("results_schema.json").read_text())
+SCHEMA = json.loads(files("scdp.paper").joinpath("results_schema.json").read_text())
 TIMES = ("seconds", "sweep_seconds")
 SMALL = ["--chains", "2", "--sweeps", "6", "--quick"]
 
@@ -75,7 +75,6 @@ def test_raw_features_are_asked_for_by_name(no_data, tmp_path):
         ("identity", "acl-authors/acl_authors_1400.csv"),
         ("coreference", "gum-propn/raw/gum_dep_conllu_6genres.tar.gz"),
         ("references", "cora-ksf-1916/raw/coraATDV.txt"),
-        ("figure1", "acl-authors/acl_authors_1400.csv"),
         ("all", "acl-authors/acl_authors_1400.csv"),
     ],
 )

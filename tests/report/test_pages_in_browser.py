@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.paper_page.curves import fit_priors
+from benchmarks.paper_page.output import write_pages
 
 from browser import LAPTOP, MISSING, PHONE, open_browser
 from paper.test_experiments import part
 from paper.test_experiments_page import IMAGES, TYPES
 from report_cases import made_result
-from scdp.paper.experiments.curves import fit_priors
-from scdp.paper.experiments.output import write_results
-from scdp.paper.experiments.systems import SYSTEMS, Settings
-from scdp.paper.experiments.tasks import TASKS
+from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS
 from scdp.report.outputs import write_report
 
 # The smallest letters of a picture that can be read on a phone, in CSS pixels.
@@ -54,7 +54,7 @@ def results_page(tmp_path_factory):
         if not entry.extra
     ]
     out = tmp_path_factory.mktemp("results")
-    return write_results(parts, Settings(quick=True), out, fits, ["digits Binary failed (ValueError: no)"])[2]
+    return write_pages(parts, Settings(quick=True), out, fits)[1]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,6 @@ PAGES = {
         "Speed: ten thousand sweeps of one chain",
         "What the reference types weigh",
         "Is a Dirichlet process the right prior? (Figure 1)",
-        "Left out",
     ],
     "cluster_page": [
         "Which of these citations are of the same paper?",

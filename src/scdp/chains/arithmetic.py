@@ -7,7 +7,6 @@ from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from scdp._compile import kernel
@@ -251,12 +250,3 @@ def resample_discounted_concentration(
         return float(prior.shape * log_value - prior.rate * value + opened + seated)
 
     return float(np.exp(slice_on_line(rng, float(np.log(state.cluster_concentration)), log_density)))
-
-
-def expected_clusters(n: ArrayLike, concentration: float) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the number of clusters among n items."""
-    n = np.asarray(n, dtype=np.int64)
-    opens = concentration / (concentration + np.arange(max(int(n.max(initial=0)), 1)))
-    mean = np.concatenate([[0.0], np.cumsum(opens)])
-    variance = np.concatenate([[0.0], np.cumsum(opens * (1 - opens))])
-    return mean[n], np.sqrt(variance[n])

@@ -13,7 +13,6 @@ from scdp.cli.terminal import reading_options
 from scdp.errors import InputError, ScdpError
 
 if TYPE_CHECKING:
-    from scdp.paper.experiments.systems import Settings, System
     from scdp.table.records import Column, Records
     from scdp.table.text_files import Reading
 
@@ -156,7 +155,7 @@ Examples:
 
 
 @click.command(epilog=REPRODUCE_EXAMPLES)
-@click.argument("task", metavar="TASK|figure1|all")
+@click.argument("task", metavar="TASK|all")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
 @click.option(
     "--quick", is_flag=True, help="Few chains and sweeps: all tasks in under 15 minutes on 2 cores."
@@ -191,43 +190,27 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and make its tables.
 
-    TASK is digits, identity, coreference or references. DIR gets results.json, results.md, pictures and
-    results.html, one page that needs nothing else. A full run has every table twice, for features scaled to unit
-    variance and for features as they come, and takes an hour or more. Every finished part is kept at once, so an
-    interrupted run goes on with the same command and --resume.
+    TASK is digits, identity, coreference or references. DIR gets results.json, and results.md for
+    people. A full run has every table twice, for features scaled to unit variance and for features as they come, and
+    takes an hour or more. Every finished part is kept at once, so an interrupted run goes on with the same command
+    and --resume.
     """
-    from scdp.paper.experiments.figures import require_matplotlib
-    from scdp.paper.experiments.systems import BOTH, Settings, chosen_systems
-    from scdp.paper.experiments.tasks import chosen_tasks
+    from scdp.paper.results import write_results
+    from scdp.paper.run import run
+    from scdp.paper.systems import BOTH, Settings, chosen_systems
+    from scdp.paper.tasks import chosen_tasks
 
-    if task == "figure1":
-        require_matplotlib()
     settings = Settings(quick, chains, sweeps, repeats, seed, features or ("unit" if quick else BOTH))
-    tasks = [] if task == "figure1" else chosen_tasks(task, quick)
+    tasks = chosen_tasks(task, quick)
     wanted = chosen_systems(systems)
     try:
-        written, failures = _run(
-            tasks, wanted, settings, out, resume, with_figure1=task in ("figure1", "all")
-        )
+        parts, failures = run(tasks, wanted, settings, out, resume)
     except KeyboardInterrupt:
         click.echo(f"{out} keeps what is finished; go on with the same command and --resume", err=True)
         raise
-    for path in written:
+    for path in write_results(parts, out, failures):
         click.echo(path)
     if failures:
         raise ScdpError(
             f"{len(failures)} parts are left out, which --resume tries again: {'; '.join(failures)}"
         )
-
-
-def _run(
-    tasks: list[str], systems: list[System], settings: Settings, out: Path, resume: bool, with_figure1: bool
-) -> tuple[list[Path], list[str]]:
-    from scdp.paper.experiments.figures import fit_tasks
-    from scdp.paper.experiments.output import write_results
-    from scdp.paper.experiments.run import run
-
-    # First, since it loads all data: what is missing is told before hours of work.
-    fits = fit_tasks(settings) if with_figure1 else []
-    parts, failures = run(tasks, systems, settings, out, resume)
-    return write_results(parts, settings, out, fits, failures), failures

@@ -22,7 +22,7 @@ from scdp._typing import Integers
 from scdp.datasets import Labelled
 from scdp.estimators.inputs import Compared
 from scdp.paper.baselines.pairs import take_raw
-from scdp.paper.experiments.tasks import Problem
+from scdp.paper.tasks import Problem
 from scdp.table.records import Records
 
 Advance = Callable[[float], None]

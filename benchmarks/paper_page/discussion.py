@@ -9,15 +9,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
-from scdp.paper.experiments.chapters import NONE, score
-from scdp.paper.experiments.document import Block, Heading, Paragraph, TextTable
-from scdp.paper.experiments.paper import PUBLISHED, SUMMARY_SYSTEMS
-from scdp.paper.experiments.results import Row
-from scdp.paper.experiments.systems import SYSTEMS
-from scdp.paper.experiments.tasks import FEATURES, TASKS
+from benchmarks.paper_page.chapters import NONE, SUMMARY_SYSTEMS, score
+from benchmarks.paper_page.document import Block, Heading, Paragraph, TextTable
+from scdp.paper.results import Row
+from scdp.paper.systems import SYSTEMS
+from scdp.paper.tasks import FEATURES, PUBLISHED, TASKS
 
 # Metrics by name, by system.
 Scores = Mapping[str, Mapping[str, float]]
@@ -196,7 +195,7 @@ Remarks = Mapping[tuple[str, str], Remark]
 
 def written_remarks() -> Remarks:
     """Those of discussion.toml, by task and system."""
-    text = files("scdp.paper.experiments").joinpath("discussion.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("discussion.toml").read_text(encoding="utf-8")
     return {
         (task, system): Remark(
             entry.get("unit"), entry.get("raw"), " ".join(entry["why"].split()), entry["command"]

@@ -9,21 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.paper_page.chapters import score
+from benchmarks.paper_page.curves import Curve, Fits, fit_priors
+from benchmarks.paper_page.document import Block, Figure, Heading, Paragraph, TextTable
 from scdp.errors import MissingExtraError
-from scdp.paper.experiments.chapters import score
-from scdp.paper.experiments.curves import Curve, Fits, fit_priors
-from scdp.paper.experiments.document import Block, Figure, Heading, Paragraph, TextTable
-from scdp.paper.experiments.results import Part, write_bytes_atomically
-from scdp.paper.experiments.systems import SYSTEMS, Settings
-from scdp.paper.experiments.tasks import TASKS, load_problem
+from scdp.paper.results import Part, write_bytes_atomically
+from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS, load_problem
 
 MOST_TYPES = 8
 DATA, DIRICHLET, PITMAN_YOR = "#1f5fbf", "#111111", "#c8501e"
-
-
-def require_matplotlib() -> None:
-    """Refuse at once what could only be refused after the work."""
-    _pyplot()
 
 
 def _pyplot() -> Any:

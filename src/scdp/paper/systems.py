@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from scdp.errors import InputError
-from scdp.paper.experiments.paper import parent
-from scdp.paper.experiments.protocol import Runner, predicting, resolving, sampling
-from scdp.paper.experiments.tasks import DRAWN_BY_SEED, FEATURES, TASKS
+from scdp.paper.protocol import Runner, predicting, resolving, sampling
+from scdp.paper.tasks import DRAWN_BY_SEED, FEATURES, TASKS, parent
 
 # Chains and sweeps by task. Quick runs fit a coffee break on two cores, full ones about an hour of one.
 QUICK = MappingProxyType(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,9 @@ from numpy.typing import NDArray
 from scdp import metrics
 from scdp.errors import InputError
 from scdp.io.atomic import write_bytes
-from scdp.paper.experiments.paper import METRICS, find_published
-from scdp.paper.experiments.protocol import Outcome
-from scdp.paper.experiments.systems import SYSTEMS, Settings, System
-from scdp.paper.experiments.tasks import FEATURES, TASKS, Problem
+from scdp.paper.protocol import Outcome
+from scdp.paper.systems import SYSTEMS, Settings, System
+from scdp.paper.tasks import FEATURES, METRICS, TASKS, Problem, find_published
 
 Part = dict[str, Any]
 
@@ -252,3 +252,40 @@ def _draws(draws: list[dict[str, Any]]) -> dict[str, Any] | None:
         ],
         "scored": sum(each["scored"] for each in draws),
     }
+
+
+def write_results(parts: Sequence[Part], out: Path, failures: Sequence[str] = ()) -> list[Path]:
+    """Write DIR/results.json, and results.md for people; the files leave."""
+    rows = rows_of(parts)
+    texts = {"results.json": json.dumps(rows, indent=1) + "\n", "results.md": to_markdown(rows, failures)}
+    for name, text in texts.items():
+        write_atomically(out / name, text)
+    return [out / name for name in texts]
+
+
+def to_markdown(rows: Sequence[Row], failures: Sequence[str] = ()) -> str:
+    """A table for each task and scale of features: our scores, and the paper's in brackets."""
+    header = ["system", *(name.upper() for name in METRICS), "clusters", "seconds"]
+    blocks = ["# The paper's tables, run again", "Our number comes first; the paper's stands in brackets."]
+    for (task, features), group in groupby(rows, lambda row: (row["task"], row["features"])):
+        own = list(group)
+        blocks += [f"## {TASKS[task].title}, {features} features", f"{own[0]['data']}. {own[0]['stands_in']}"]
+        lines = [header, ["---"] * len(header), *map(_cells, own)]
+        blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    blocks += ["## Left out", *(f"{failure}." for failure in failures)] if failures else []
+    return "\n\n".join(blocks) + "\n"
+
+
+def _cells(row: Row) -> list[str]:
+    paper = row["paper"] or {}
+    scores = [
+        score(row["metrics"][name]) + (f" ({score(paper[name])})" if name in paper else "")
+        for name in METRICS
+    ]
+    return [row["title"], *scores, f"{row['clusters']:g}", f"{row['seconds']:.1f}"]
+
+
+def score(value: float) -> str:
+    """Three digits, without the zero before the point, as the paper writes scores."""
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text

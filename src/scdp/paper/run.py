@@ -24,10 +24,10 @@ from scdp.estimators.checks import FEWER_DRAWS, Extent, chain_needs, split_group
 from scdp.estimators.inputs import Compared, Points
 from scdp.io.atomic import FolderLock
 from scdp.io.memory import Need, require
-from scdp.paper.experiments.protocol import Effort
-from scdp.paper.experiments.results import Part, Parts, score_part
-from scdp.paper.experiments.systems import Settings, System
-from scdp.paper.experiments.tasks import DRAWN_BY_SEED, Problem, load_problem
+from scdp.paper.protocol import Effort
+from scdp.paper.results import Part, Parts, score_part
+from scdp.paper.systems import Settings, System
+from scdp.paper.tasks import DRAWN_BY_SEED, Problem, load_problem
 
 
 def check_memory(problems: Iterable[Problem], settings: Settings) -> None:

@@ -1,4 +1,7 @@
-"""Files of a run: its parts enter; results.json, results.md, pictures and results.html leave, each whole."""
+"""Pages about a run: its parts enter; pages with pictures leave, each whole.
+
+python -m benchmarks.paper_page.output RUN [DOCS]      (page.md and page.html in RUN, or tables.md and more in DOCS)
+"""
 
 from __future__ import annotations
 
@@ -8,44 +11,45 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.paper_page import chapters, figures
+from benchmarks.paper_page.curves import Fits
+from benchmarks.paper_page.discussion import Remarks, claims_chapter, comparison_chapter, written_remarks
+from benchmarks.paper_page.document import Block, Heading, Paragraph, to_html, to_markdown
+from benchmarks.paper_page.figures import fit_tasks
 from scdp.errors import InputError
-from scdp.paper.experiments import chapters, figures
-from scdp.paper.experiments.curves import Fits
-from scdp.paper.experiments.discussion import Remarks, claims_chapter, comparison_chapter, written_remarks
-from scdp.paper.experiments.document import Block, Heading, Paragraph, to_html, to_markdown
-from scdp.paper.experiments.figures import fit_tasks
-from scdp.paper.experiments.results import Part, Parts, read_json, rows_of, write_atomically
-from scdp.paper.experiments.systems import SYSTEMS, Settings
-from scdp.paper.experiments.tasks import TASKS
+from scdp.paper.results import Part, Parts, read_json, rows_of, write_atomically
+from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS
 
 TITLE = "The paper's tables, run again"
 DETAILS = "Behind the paper's tables"
 
 
-def write_results(
-    parts: Sequence[Part],
-    settings: Settings,
-    out: Path,
-    fits: Sequence[Fits] = (),
-    failures: Sequence[str] = (),
+def write_run_page(run: Path) -> list[Path]:
+    """Write page.md and page.html, with pictures in RUN/figures, beside the results of a run; the files leave."""
+    parts, settings = read_run(run)
+    return write_pages(parts, settings, run, fit_tasks(settings))
+
+
+def write_pages(
+    parts: Sequence[Part], settings: Settings, out: Path, fits: Sequence[Fits] = ()
 ) -> list[Path]:
-    """Write what a run has found and return the files."""
-    blocks = [
-        *contents(parts, settings, out, fits),
-        *details(parts),
-        *chapters.failures_chapter(failures),
-    ]
-    names = ("results.json", "results.md", "results.html")
-    texts = (
-        json.dumps(rows_of(parts), indent=1) + "\n",
-        to_markdown(blocks, out),
-        to_html(blocks, TITLE),
-    )
+    """The same of parts, with the curves of Figure 1 where they are given."""
+    blocks = [*contents(parts, settings, out, fits), *details(parts)]
     if fits:
         write_atomically(out / "figure1.json", json.dumps([fit.as_dict() for fit in fits], indent=1) + "\n")
-    for name, text in zip(names, texts, strict=True):
-        write_atomically(out / name, text)
-    return [out / name for name in names]
+    write_atomically(out / "page.md", to_markdown(blocks, out))
+    write_atomically(out / "page.html", to_html(blocks, TITLE))
+    return [out / "page.md", out / "page.html"]
+
+
+def read_run(run: Path) -> tuple[list[Part], Settings]:
+    """The finished parts of a run, and its settings."""
+    if not (run / "parts" / "settings.json").is_file():
+        raise InputError(f"{run}: holds no run; make one with  scdp reproduce all --out {run}")
+    given: dict[str, Any] = read_json(run / "parts" / "settings.json")
+    settings = Settings(**given)
+    return Parts(run, settings, resume=True).all(), settings
 
 
 def contents(
@@ -79,11 +83,7 @@ def details(parts: Sequence[Part]) -> list[Block]:
 
 def write_page(run: Path, docs: Path) -> Path:
     """Write DOCS/tables.md and tables_draws.md, with pictures in DOCS/figures, from the parts of a run."""
-    if not (run / "parts" / "settings.json").is_file():
-        raise InputError(f"{run}: holds no run; make one with  scdp reproduce all --out {run}")
-    given: dict[str, Any] = read_json(run / "parts" / "settings.json")
-    settings = Settings(**given)
-    parts = Parts(run, settings, resume=True).all()
+    parts, settings = read_run(run)
     first, *rest = contents(parts, settings, docs, fit_tasks(settings), written_remarks())
     origin = Paragraph(
         "`make results` makes this page. Its numbers come from the code of "
@@ -117,11 +117,13 @@ def left_out(parts: Sequence[Part]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 2:
-        print("usage: python -m scdp.paper.experiments.output RUN DOCS", file=sys.stderr)
+    if len(arguments) not in (1, 2):
+        print("usage: python -m benchmarks.paper_page.output RUN [DOCS]", file=sys.stderr)
         return 2
+    run, *docs = map(Path, arguments)
     try:
-        print(write_page(Path(arguments[0]), Path(arguments[1])))
+        for path in [write_page(run, docs[0])] if docs else write_run_page(run):
+            print(path)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import expected_clusters
 
 N_ORDERS = 400
 N_POINTS = 120
@@ -178,3 +178,12 @@ def expected_pitman_yor(n: Integers, strength: float, discount: float) -> Curve:
         mean[count + 1] = m + opens
         square[count + 1] = s + 2 * (strength * m + discount * s) / total + opens
     return Curve(mean[n], np.sqrt(np.maximum(square - mean**2, 0.0))[n])
+
+
+def expected_clusters(n: ArrayLike, concentration: float) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the number of clusters among n items."""
+    n = np.asarray(n, dtype=np.int64)
+    opens = concentration / (concentration + np.arange(max(int(n.max(initial=0)), 1)))
+    mean = np.concatenate([[0.0], np.cumsum(opens)])
+    variance = np.concatenate([[0.0], np.cumsum(opens * (1 - opens))])
+    return mean[n], np.sqrt(variance[n])
