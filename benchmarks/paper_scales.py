@@ -25,7 +25,7 @@ import numpy as np
 from scdp import SCDP, metrics
 from scdp.paper.baselines.pairs import take_raw
 from scdp.paper.datasets import load_references
-from scdp.paper.datasets.digits import (
+from scdp.paper.datasets.tables import (
     TEST_DIGITS,
     TRAIN_DIGITS,
     draw_rows,

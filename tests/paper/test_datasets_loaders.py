@@ -15,7 +15,7 @@ import pytest
 from scdp.datasets import Labelled
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper import datasets
-from scdp.paper.datasets import digits
+from scdp.paper.datasets import tables
 from scdp.paper.datasets.tables import written_by
 from scdp.table.records import records_from
 
@@ -183,7 +183,7 @@ def test_digits_task_repeats_by_seed_and_varies_between_seeds(data_or_skip):
 
 def test_part_sizes_stay_near_the_papers_for_every_seed():
     plenty = np.full(5, 10_000)
-    totals = [digits.draw_sizes(np.random.default_rng([seed, 1]), plenty).sum() for seed in range(200)]
+    totals = [tables.draw_sizes(np.random.default_rng([seed, 1]), plenty).sum() for seed in range(200)]
     assert min(totals) >= 600
     assert max(totals) <= 730
     assert len(set(totals)) > 50
@@ -191,13 +191,13 @@ def test_part_sizes_stay_near_the_papers_for_every_seed():
 
 def test_shrinking_takes_the_means_of_blocks():
     image = np.array([[1.0, 3, 0, 0], [5, 7, 0, 8], [0, 0, 1, 1], [0, 4, 1, 1]])
-    np.testing.assert_array_equal(digits.shrink(image.reshape(1, 16), 2), [[4.0, 2.0, 1.0, 1.0]])
+    np.testing.assert_array_equal(tables.shrink(image.reshape(1, 16), 2), [[4.0, 2.0, 1.0, 1.0]])
     with pytest.raises(InputError, match="image_size 3 does not divide 4"):
-        digits.shrink(image.reshape(1, 16), 3)
+        tables.shrink(image.reshape(1, 16), 3)
 
 
 def test_a_constant_pixel_stays_zero():
-    scaled = digits.standardize_pixels(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]))
+    scaled = tables.standardize_pixels(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]))
     np.testing.assert_array_equal(scaled[:, 0], 0)
     assert scaled[:, 1].var() == pytest.approx(1)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from scdp.paper.baselines.binary import Binary, ModernBinary
-from scdp.paper.baselines.oracle_k_means import DPMixture, OracleKMeans
-from scdp.paper.baselines.rca import RCA
+from scdp.paper.baselines.oracle_k_means import RCA, DPMixture, OracleKMeans
 from scdp.paper.baselines.structured import ClusterSVM, GraphPartition
 from scdp.paper.baselines.surface import Baseline, Coarse, Fine, NameMatch, SameHead
 from scdp.paper.baselines.xing_k import XingK

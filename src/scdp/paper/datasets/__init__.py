@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scdp.paper.datasets.ace import load_ace
 from scdp.paper.datasets.coreference import load_coreference
-from scdp.paper.datasets.digits import load_digits_task, load_usps
+from scdp.paper.datasets.readers import load_ace
 from scdp.paper.datasets.tables import (
     load_cora,
+    load_digits_task,
     load_fake_1000,
     load_febrl3,
     load_historical,
@@ -16,6 +16,7 @@ from scdp.paper.datasets.tables import (
     load_references,
     load_restaurant,
     load_rldata500,
+    load_usps,
 )
 
 __all__ = [
