@@ -1,6 +1,6 @@
 """What comparing long texts costs: seconds of one core for a pair, by kind and length, and by the product of lengths.
 
-The last column is what `scdp.compare.budget` counts with, for kinds whose time grows with the product.
+The last column is what `scdp.compare.comparison` counts with, for kinds whose time grows with the product.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from scdp.compare import Comparison
-from scdp.compare.budget import RATES
+from scdp.compare.comparison import RATES
 from scdp.compare.kinds import BUILT_IN
 from scdp.table.records import Records
 

@@ -14,8 +14,8 @@ import duckdb
 import numpy as np
 
 from benchmarks.scale import codes
-from scdp.blocking.by_size import pool
-from scdp.blocking.by_size.ladder import column_names
+from scdp.blocking import by_size
+from scdp.blocking.by_size import column_names
 from scdp.blocking.candidates import search_of
 from scdp.blocking.rules import Overlap
 from scdp.estimators.model_folder import load_model
@@ -36,12 +36,12 @@ def main() -> int:
         entity = codes(connection.sql(f"select entity from '{options.truth}'").to_arrow_table()["entity"])
     if options.overlaps == "yes":
         # No rules keep more than all pairs, so that overlaps are always looked at.
-        pool.ENOUGH_KEPT = 2.0
+        by_size.ENOUGH_KEPT = 2.0
     if options.overlaps == "no":
         some = np.array([not isinstance(rule, Overlap) for rule in rules.rules])
         kept = rules.kept[:, some]
         plain = tuple(rule for rule in rules.rules if not isinstance(rule, Overlap))
-        rules = pool.RulePool(plain, rules.n_pairs, np.packbits(kept).tobytes())
+        rules = by_size.RulePool(plain, rules.n_pairs, np.packbits(kept).tobytes())
     chosen = rules.choose(records, column_names(model.fitted_spec_))
     print(chosen.blocking)
     search = search_of(records, chosen.blocking)

@@ -23,7 +23,7 @@ STAGES = (
     ("read records", "scdp.table.readers:read_records"),
     ("ids, names, the rest of the result", "scdp.estimators.clustering:cluster_records"),
     ("find copies", "scdp.linkage.shards:Copies.find"),
-    ("choose the blocking", "scdp.blocking.by_size.ladder:Ladder.choose"),
+    ("choose the blocking", "scdp.blocking.by_size:Ladder.choose"),
     ("index of blocks", "scdp.linkage.candidates:search_of"),
     ("clean and encode columns", "scdp.linkage.features:Comparer.of"),
     ("settle the match rate", "scdp.linkage.candidates:settle"),

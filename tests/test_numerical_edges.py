@@ -16,7 +16,7 @@ from scdp.chains.arithmetic import choose
 from scdp.chains.checkpoint import read
 from scdp.chains.sweep import sweep
 from scdp.compare.comparison import learned_scale
-from scdp.compare.distances.storage import safe_unit
+from scdp.compare.distances import safe_unit
 from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.metrics import rand_index
 from scdp.posterior.diagnostics import ConvergenceWarning

@@ -7,6 +7,7 @@ from blocking_cases import pairs_of_rule, random_records
 from scdp import compare
 from scdp.blocking import (
     Blocking,
+    by_size,
     candidate_pairs,
     equal,
     learn_blocking,
@@ -17,8 +18,7 @@ from scdp.blocking import (
     qgrams,
     tokens,
 )
-from scdp.blocking.by_size import pool as by_size
-from scdp.blocking.by_size.pool import SIZES, RulePool
+from scdp.blocking.by_size import SIZES, RulePool
 from scdp.blocking.cover import Demand, Kept, choose, greedy_path, without_superfluous
 from scdp.blocking.estimates import count_partners
 from scdp.blocking.learn import kept_through_links

@@ -9,7 +9,7 @@ import pytest
 
 from scdp import Spec, compare
 from scdp.compare import Comparison, kinds
-from scdp.compare.budget import LENGTHS, MOST_SECONDS, RATES, WorkWarning, bound_cells
+from scdp.compare.comparison import LENGTHS, MOST_SECONDS, RATES, WorkWarning, bound_cells
 from scdp.compare.kinds import BUILT_IN
 from scdp.estimators.inputs import foreseen_pairs, rows_of
 from scdp.table.records import Records

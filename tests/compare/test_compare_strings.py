@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
-from scdp.compare.strings import (
+from scdp.compare.kernels import (
     clear_masks,
     edit,
     edits,

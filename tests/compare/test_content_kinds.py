@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import scdp.compare.content
+
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.content.addresses import parse_address
-from scdp.compare.content.codes import parse_code
-from scdp.compare.content.contacts import parse_phone
-from scdp.compare.content.dates import learn_order, parse_date
-from scdp.compare.content.names import parse_full_name, parse_person_name
-from scdp.compare.rarity import Frequencies
+from scdp.compare.amounts import learn_order, parse_date
+from scdp.compare.contacts import parse_address, parse_phone
+from scdp.compare.names import parse_full_name, parse_person_name
+from scdp.compare.prepared import Frequencies
+from scdp.compare.words import parse_code
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.linkage.features import Comparer

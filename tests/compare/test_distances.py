@@ -9,7 +9,6 @@ import pytest
 
 from scdp import compare
 from scdp.compare.distances import Distances, PairLayout, compute_distances, memory_bytes, squared_to_origin
-from scdp.compare.distances import compute as compute_module
 from scdp.errors import InputError
 from scdp.paper.tasks import references_spec
 from scdp.table.records import Records
@@ -64,7 +63,7 @@ def test_entries_are_a_numbering_of_the_pairs_within_groups(groups):
 
 
 def test_the_kernel_finds_the_same_entries():
-    from scdp.compare.distances.layout import pair_entry
+    from scdp.compare.distances import pair_entry
 
     layout = PairLayout.of(9, [0, 1, 0, 0, 1, 1, 0, 2, 0])
     for i in range(9):
@@ -106,7 +105,7 @@ def test_computed_distances_are_those_of_the_comparisons():
 def test_row_blocks_change_nothing(monkeypatch):
     records = people(57)
     whole = compute_distances(records, SPEC)
-    monkeypatch.setattr(compute_module, "TABLE_ENTRIES", 50)
+    monkeypatch.setattr("scdp.compare.distances.TABLE_ENTRIES", 50)
     np.testing.assert_array_equal(compute_distances(records, SPEC).values, whole.values)
 
 

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from scdp import EntityResolver
-from scdp.blocking import Blocking, candidate_pairs, equal, overlap, prefix, tokens
-from scdp.blocking.by_size import ladder as module
-from scdp.blocking.by_size import pool
-from scdp.blocking.by_size.ladder import (
+from scdp.blocking import Blocking, by_size, candidate_pairs, equal, overlap, prefix, tokens
+from scdp.blocking.by_size import (
     MANY,
     Ladder,
     Step,
@@ -64,7 +62,7 @@ def test_the_most_thorough_blocking_that_is_cheap_enough_is_chosen(monkeypatch):
     one, two, three = (Blocking((equal(prefix("surname", k)),)) for k in (1, 2, 3))
     steps = Ladder((Step(100, (three,)), Step(1000, (one, two)), Step(10_000, (three,))))
     assert steps.choose(made.data, spec).blocking == one
-    monkeypatch.setattr(module, "MOST_CANDIDATES_A_RECORD", 0)
+    monkeypatch.setattr(by_size, "MOST_CANDIDATES_A_RECORD", 0)
     # The last is taken whatever it costs.
     assert steps.choose(made.data, spec).blocking == two
     assert Ladder((Step(5, (one,)), Step(10, (three,)))).choose(made.data, spec).blocking == three
@@ -83,10 +81,10 @@ def test_the_default_blocking_keeps_most_true_pairs():
 def test_rules_for_many_records_stay_within_their_budget(monkeypatch):
     made, cluster = people(2000, 3)
     rules = learned().pool
-    names = module.column_names(spec_of(made))
+    names = by_size.column_names(spec_of(made))
     found = {}
     for budget in (1.0, 8.0):
-        monkeypatch.setattr(pool, "candidate_budget", lambda n, budget=budget: budget)
+        monkeypatch.setattr(by_size, "candidate_budget", lambda n, budget=budget: budget)
         chosen = rules.choose(made.data, names)
         pairs = candidate_pairs(made.data, chosen.blocking)
         # The rules were counted one by one on these records, and share some of their pairs.
@@ -101,43 +99,43 @@ def test_what_a_rule_costs_is_counted_on_a_sample(monkeypatch):
     made, _ = people(2000, 3)
     rules = (equal(prefix("surname", 2)), equal("birth_date"))
     exact = [len(candidate_pairs(made.data, Blocking((rule,)))) / len(made) for rule in rules]
-    np.testing.assert_allclose(pool.count_candidates(made.data, rules)[0], exact)
-    monkeypatch.setattr(pool, "COUNTED_ON", 1000)
-    np.testing.assert_allclose(pool.count_candidates(made.data, rules)[0][0], exact[0], rtol=0.3)
+    np.testing.assert_allclose(by_size.count_candidates(made.data, rules)[0], exact)
+    monkeypatch.setattr(by_size, "COUNTED_ON", 1000)
+    np.testing.assert_allclose(by_size.count_candidates(made.data, rules)[0][0], exact[0], rtol=0.3)
 
 
 def test_what_an_overlap_costs_is_counted_where_its_rare_tokens_are_seen(monkeypatch):
     made, _ = people(4000, 4)
     rules = (overlap(tokens("surname"), 0.3), overlap(tokens("surname"), 0.4))
     exact = [len(candidate_pairs(made.data, Blocking((rule,)))) / len(made) for rule in rules]
-    monkeypatch.setattr(pool, "COUNTED_ON", 8)
-    monkeypatch.setattr(pool, "COUNTED_SHARE", 0.5)
-    np.testing.assert_allclose(pool.count_candidates(made.data, rules)[0], exact, rtol=0.5)
-    monkeypatch.setattr(pool, "COUNTED_SHARE", 0.0)
-    assert pool.count_candidates(made.data, rules)[0].max() < 0.5 * min(exact)
+    monkeypatch.setattr(by_size, "COUNTED_ON", 8)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE", 0.5)
+    np.testing.assert_allclose(by_size.count_candidates(made.data, rules)[0], exact, rtol=0.5)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE", 0.0)
+    assert by_size.count_candidates(made.data, rules)[0].max() < 0.5 * min(exact)
 
 
 def test_very_large_tables_are_blocked_by_overlaps_only_where_other_rules_keep_too_little(monkeypatch):
     made, _ = people(2000, 3)
-    names = module.column_names(spec_of(made))
-    monkeypatch.setattr(pool, "COUNTED_ON", 1)
-    monkeypatch.setattr(pool, "COUNTED_SHARE", 1.0)
-    monkeypatch.setattr(pool, "candidate_budget", lambda n: 64.0)
-    monkeypatch.setattr(pool, "token_bound", lambda most, n: 1000)
-    monkeypatch.setattr(pool, "ENOUGH_KEPT", 0.5)
+    names = by_size.column_names(spec_of(made))
+    monkeypatch.setattr(by_size, "COUNTED_ON", 1)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE", 1.0)
+    monkeypatch.setattr(by_size, "candidate_budget", lambda n: 64.0)
+    monkeypatch.setattr(by_size, "token_bound", lambda most, n: 1000)
+    monkeypatch.setattr(by_size, "ENOUGH_KEPT", 0.5)
     plain = learned().pool.choose(made.data, names)
     assert not any(isinstance(rule, Overlap) for rule in plain.blocking.rules)
     assert plain.recall >= 0.5
-    monkeypatch.setattr(pool, "ENOUGH_KEPT", 1.1)
+    monkeypatch.setattr(by_size, "ENOUGH_KEPT", 1.1)
     dearer = learned().pool.choose(made.data, names)
     assert any(isinstance(rule, Overlap) for rule in dearer.blocking.rules)
 
 
 def test_larger_tables_have_fewer_candidates_a_record():
-    budgets = [pool.candidate_budget(n) for n in (1, 10_000, 100_000, 1_000_000, 10**9)]
+    budgets = [by_size.candidate_budget(n) for n in (1, 10_000, 100_000, 1_000_000, 10**9)]
     assert budgets[0] == budgets[1] == 64
     assert 64 > budgets[2] > 16 > budgets[3] > 6
-    assert budgets[4] == pool.LEAST_CANDIDATES
+    assert budgets[4] == by_size.LEAST_CANDIDATES
 
 
 def test_columns_without_values_have_a_blocking():
@@ -151,21 +149,21 @@ def test_candidates_of_many_records_are_judged_by_a_sample(monkeypatch):
     blocking = Blocking((equal(prefix("surname", 2)),))
     exact = candidates_a_record(made.data, blocking)
     assert exact == len(candidate_pairs(made.data, blocking)) / len(made)
-    monkeypatch.setattr(module, "SAMPLE", 1000)
+    monkeypatch.setattr(by_size, "SAMPLE", 1000)
     assert candidates_a_record(made.data, blocking) == pytest.approx(exact, rel=0.3)
 
 
 def test_of_many_records_whole_clusters_are_taught(monkeypatch):
     made, cluster = people(400, 1)
-    assert module._take_some(made.data, cluster, 0)[0] is made.data
-    monkeypatch.setattr(module, "MOST_TAUGHT", 150)
-    some, known = module._take_some(made.data, cluster, 0)
+    assert by_size._take_some(made.data, cluster, 0)[0] is made.data
+    monkeypatch.setattr(by_size, "MOST_TAUGHT", 150)
+    some, known = by_size._take_some(made.data, cluster, 0)
     assert 130 < len(some) == len(known) <= 150
     assert known.max() + 1 == len(np.unique(known))
-    again, other = (module._take_some(made.data, cluster, seed)[0] for seed in (0, 1))
+    again, other = (by_size._take_some(made.data, cluster, seed)[0] for seed in (0, 1))
     assert list(again.rows()) == list(some.rows()) != list(other.rows())
     # At least two clusters, however large.
-    assert len(module._take_some(made.data, np.arange(len(made)) % 2, 0)[0]) == len(made)
+    assert len(by_size._take_some(made.data, np.arange(len(made)) % 2, 0)[0]) == len(made)
 
 
 def test_blockings_survive_their_words():

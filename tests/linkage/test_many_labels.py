@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scdp import compare
-from scdp.blocking.by_size.ladder import Ladder
+from scdp.blocking.by_size import Ladder
 from scdp.datasets import make_records
 from scdp.linkage.features import Columns
 from scdp.linkage.fit import Choices, fit_ensemble

@@ -13,7 +13,7 @@ from posterior.test_posterior_query import ENDLESS, HOSTILE
 from product_cases import done, read_csv, run
 from result_cases import resolved_papers, small_result
 from scdp import EntityResolver
-from scdp.blocking.by_size.pool import BlockingReport
+from scdp.blocking.by_size import BlockingReport
 from scdp.blocking.index import Oversized
 from scdp.errors import InputError
 from scdp.estimators.reliability import Reliability

@@ -21,11 +21,12 @@ from scdp.blocking.rules import Blocking, Rule, equal, identical, neighbourhood,
 if TYPE_CHECKING:
     from scdp.blocking.candidates import (
         CandidatePairs,
+        Components,
         candidate_pairs,
+        connected_components,
         read_pair_chunks,
         stream_candidate_pairs,
     )
-    from scdp.blocking.components import Components, connected_components
     from scdp.blocking.learn import LearnedRules, learn_blocking, learn_blockings
 
 __all__ = [
@@ -58,10 +59,10 @@ __all__ = [
 # Loaded on first use: a blocking is described without compiling kernels.
 _HOME = {
     "CandidatePairs": "candidates",
-    "Components": "components",
+    "Components": "candidates",
     "LearnedRules": "learn",
     "candidate_pairs": "candidates",
-    "connected_components": "components",
+    "connected_components": "candidates",
     "learn_blocking": "learn",
     "learn_blockings": "learn",
     "read_pair_chunks": "candidates",

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
-from scdp.compare.distances import Distances, squared_to_origin
-from scdp.compare.distances.layout import NOT_STORED
+from scdp.compare.distances import NOT_STORED, Distances, squared_to_origin
 from scdp.errors import InputError
 
 

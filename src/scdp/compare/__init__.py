@@ -13,10 +13,9 @@ from typing import TypedDict, TypeVar, Unpack
 
 from scdp.compare.cells import STANDARD
 from scdp.compare.comparison import Comparison, ComparisonError, make_comparison
-from scdp.compare.content.nicknames import default_nicknames, use_nicknames
 from scdp.compare.kinds import known_kinds, register_kind
-from scdp.compare.prepared import LONGEST_CELL, Prepared
-from scdp.compare.rarity import Frequencies
+from scdp.compare.names import default_nicknames, use_nicknames
+from scdp.compare.prepared import LONGEST_CELL, Frequencies, Prepared
 
 __all__ = [
     "Comparison",

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.compare.content.names import MOST_WORDS, initials_of
-from scdp.compare.content.nicknames import nickname_groups
+from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
+from scdp.compare.names import MOST_WORDS, initials_of, nickname_groups
 from scdp.compare.scorers import thread_count
-from scdp.compare.strings import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]

@@ -6,50 +6,33 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from scdp.compare.content.addresses import AddressScorer, address_tokens, parse_address
-from scdp.compare.content.amounts import (
+from scdp.compare.amounts import (
+    DateScorer,
     DurationScorer,
     PlaceScorer,
     RelativeScorer,
     YearScorer,
+    learn_order,
     parse_amount,
     parse_category,
+    parse_date,
     parse_duration,
     parse_place,
     parse_year,
 )
-from scdp.compare.content.codes import (
-    CodeScorer,
-    CodesInTextScorer,
-    code_tokens,
-    parse_code,
-    parse_codes_in_text,
-)
-from scdp.compare.content.contacts import (
+from scdp.compare.contacts import (
+    AddressScorer,
     PhoneScorer,
     TwoPartScorer,
+    address_tokens,
     email_tokens,
+    parse_address,
     parse_email,
     parse_phone,
     parse_url,
     phone_tokens,
 )
-from scdp.compare.content.dates import DateScorer, learn_order, parse_date
-from scdp.compare.content.names import parse_company, parse_person_name
-from scdp.compare.content.words import (
-    AcronymScorer,
-    PersonScorer,
-    SoftTokensScorer,
-    WordsScorer,
-    overlap_scorer,
-    parse_acronym,
-    parse_members,
-    parse_people,
-    qgrams,
-    rare_words_scorer,
-    tfidf_scorer,
-)
-from scdp.compare.content.works import NounScorer, TitleScorer, parse_proper_noun, parse_title
+from scdp.compare.names import parse_company, parse_person_name
 from scdp.compare.scorers import (
     ExactScorer,
     FunctionScorer,
@@ -60,6 +43,25 @@ from scdp.compare.scorers import (
     SubstringScorer,
     TokenSetScorer,
 )
+from scdp.compare.words import (
+    AcronymScorer,
+    CodeScorer,
+    CodesInTextScorer,
+    PersonScorer,
+    SoftTokensScorer,
+    WordsScorer,
+    code_tokens,
+    overlap_scorer,
+    parse_acronym,
+    parse_code,
+    parse_codes_in_text,
+    parse_members,
+    parse_people,
+    qgrams,
+    rare_words_scorer,
+    tfidf_scorer,
+)
+from scdp.compare.works import NounScorer, TitleScorer, parse_proper_noun, parse_title
 from scdp.errors import InputError
 
 if TYPE_CHECKING:

@@ -95,12 +95,12 @@ class SubstringScorer(PairScorer):
     """1 - longest common substring / longer length, compiled."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        from scdp.compare.strings import encode
+        from scdp.compare.kernels import encode
 
         self._codes, self._starts = encode(list(vocabulary))
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        from scdp.compare.strings import fill_pairs
+        from scdp.compare.kernels import fill_pairs
 
         out = np.empty(len(left), dtype=np.float32)
         # Interleaved shares: in a triangle of pairs, neighbouring rows cost about the same.

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scdp._parallel import Progress
 from scdp._typing import Booleans, Floats, Groups, Integers
 from scdp.chains.items import ItemLayout, lay_out_distances, lay_out_vectors
-from scdp.compare.budget import bound_cells
-from scdp.compare.distances import Distances, compute_distances, squared_to_origin
-from scdp.compare.distances.storage import safe_unit
+from scdp.compare.comparison import bound_cells
+from scdp.compare.distances import Distances, compute_distances, safe_unit, squared_to_origin
 from scdp.errors import InputError
 from scdp.linkage.conditioning.conditions import Conditions, conditions_of
 from scdp.table.decisions import Constraints, Decision, read_decisions

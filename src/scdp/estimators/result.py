@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats
-from scdp.blocking.by_size.pool import BlockingReport
+from scdp.blocking.by_size import BlockingReport
 from scdp.blocking.index import Oversized
 from scdp.errors import InputError
 from scdp.posterior import Posterior

@@ -16,8 +16,7 @@ import numpy as np
 
 from scdp._typing import Features, Floats, Groups, Integers
 from scdp.compare import Comparison, Prepared
-from scdp.compare.prepared import MISSING, prepare_all, value_key
-from scdp.compare.rarity import Frequencies
+from scdp.compare.prepared import MISSING, Frequencies, prepare_all, value_key
 from scdp.linkage.evidence import PLACES, Layout
 from scdp.linkage.law import Pairs
 from scdp.table.records import Records

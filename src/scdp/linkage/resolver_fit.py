@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from scdp._parallel import Progress
 from scdp._typing import Arrays, Floats, Groups, Integers
-from scdp.blocking.by_size.ladder import Ladder, learn_ladder
-from scdp.blocking.by_size.pool import BlockingReport
+from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.explanation import lose_each, weigh_records

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
 from scdp.blocking import CandidatePairs, candidate_pairs
-from scdp.blocking.by_size.ladder import MOST_CANDIDATES_A_RECORD, Ladder
-from scdp.compare.distances import Distances
-from scdp.compare.distances.storage import safe_unit
+from scdp.blocking.by_size import MOST_CANDIDATES_A_RECORD, Ladder
+from scdp.compare.distances import Distances, safe_unit
 from scdp.errors import InputError
 from scdp.linkage.candidates import draw_strangers
 from scdp.linkage.conditioning.conditions import Conditions

@@ -28,7 +28,7 @@ from scdp.posterior.summaries import (
 )
 
 if TYPE_CHECKING:
-    from scdp.blocking.by_size.pool import BlockingReport
+    from scdp.blocking.by_size import BlockingReport
     from scdp.posterior.diagnostics import Diagnostic
     from scdp.posterior.tables import IntervalTable
 

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from scdp.compare.amounts import parse_date, parse_duration, parse_place, parse_year
 from scdp.compare.cells import cell_text, placeholder_key, year
-from scdp.compare.content.addresses import has_street_word
-from scdp.compare.content.amounts import parse_duration, parse_place, parse_year
-from scdp.compare.content.codes import WEAK, parse_codes_in_text
-from scdp.compare.content.dates import parse_date
-from scdp.compare.content.names import has_legal_form, to_latin, word_set, words_of
-from scdp.compare.content.nicknames import nickname_groups
+from scdp.compare.contacts import has_street_word
+from scdp.compare.names import has_legal_form, nickname_groups, to_latin, word_set, words_of
+from scdp.compare.words import WEAK, parse_codes_in_text
 from scdp.table.records import Records
 
 MOST, MANY, SOME, FEW = 0.9, 0.7, 0.3, 0.05

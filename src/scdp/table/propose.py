@@ -10,7 +10,7 @@ import numpy as np
 from scdp import compare
 from scdp.compare import Comparison
 from scdp.compare.cells import cell_text
-from scdp.compare.content.names import words_of
+from scdp.compare.names import words_of
 from scdp.table.columns import ColumnLook, look_at
 from scdp.table.records import Records
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
 from scdp.blocking import candidate_pairs
-from scdp.blocking.by_size.ladder import learn_ladder
+from scdp.blocking.by_size import learn_ladder
 from scdp.compare.distances import PairLayout
 from scdp.folds import canonical_labels, held_out_halves, held_out_sets
 from scdp.linkage.features import MOST_PAIRS

@@ -1,17 +1,117 @@
-"""Distances: per pair of records of one group, one row of features, NaN where a record misses the feature."""
+"""Distances of all pairs of records within groups, by field: where each pair is stored, the store, and filling it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.compare.distances.layout import NOT_STORED, PairLayout
+from scdp._compile import kernel
+from scdp._parallel import Progress
+from scdp._typing import Integers
+from scdp.compare import Prepared
+from scdp.compare.prepared import distinct
 from scdp.errors import InputError
+from scdp.table.records import Records
 from scdp.table.spec import Spec
+
+NOT_STORED = -1
+
+
+def memory_bytes(sizes: ArrayLike, n_features: int, bytes_each: int = 4) -> int:
+    """Bytes for groups of these sizes: the sum of m (m - 1) / 2, times features, times 4 (float32)."""
+    return sum(m * (m - 1) // 2 for m in np.atleast_1d(np.asarray(sizes)).tolist()) * n_features * bytes_each
+
+
+@dataclass(frozen=True, eq=False)
+class PairLayout:
+    """`group[i]` is a record's group, numbered by first appearance; `rank[i]` is its place in that group."""
+
+    group: Integers
+    labels: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, n_records: int, groups: Sequence[Any] | NDArray[Any] | None = None) -> PairLayout:
+        """The layout of so many records, all in one group unless `groups` names each record's."""
+        if groups is None:
+            return cls(np.zeros(n_records, dtype=np.int64), ("all",) if n_records else ())
+        if len(groups) != n_records:
+            raise InputError(f"groups has {len(groups)} entries for {n_records} records; it needs one each")
+        codes: dict[Any, int] = {}
+        group = np.empty(n_records, dtype=np.int64)
+        for row, label in enumerate(groups):
+            if label is None or label != label:
+                raise InputError(f"groups: row {row + 1} has no group; every record needs one")
+            group[row] = codes.setdefault(label, len(codes))
+        return cls(group, tuple(codes))
+
+    @property
+    def n_records(self) -> int:
+        return len(self.group)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        return np.bincount(self.group, minlength=len(self.labels)).astype(np.int64)
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The first entry of each group, and at the end the number of entries."""
+        pairs = self.sizes * (self.sizes - 1) // 2
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(pairs)])
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def _order(self) -> Integers:
+        return np.argsort(self.group, kind="stable")
+
+    @cached_property
+    def _group_starts(self) -> Integers:
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.sizes)])
+
+    def members(self, group: int) -> Integers:
+        """The records of a group, by rank."""
+        return self._order[self._group_starts[group] : self._group_starts[group + 1]]
+
+    @cached_property
+    def rank(self) -> Integers:
+        rank = np.empty(self.n_records, dtype=np.int64)
+        rank[self._order] = np.arange(self.n_records) - self._group_starts[self.group[self._order]]
+        return rank
+
+    @cached_property
+    def row_start(self) -> Integers:
+        """What the record of smaller rank adds to the other's rank to find the entry of their pair."""
+        size, rank = self.sizes[self.group], self.rank
+        return self.starts[self.group] + rank * (2 * size - rank - 1) // 2 - rank - 1
+
+    def positions(self, left: ArrayLike, right: ArrayLike) -> Integers:
+        """The entry of each pair; -1 for a record with itself and for records of different groups."""
+        i, j = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
+        first, second = np.where(self.rank[i] < self.rank[j], (i, j), (j, i))
+        stored = (i != j) & (self.group[i] == self.group[j])
+        return np.where(stored, self.row_start[first] + self.rank[second], NOT_STORED)
+
+    def row(self, record: int) -> tuple[slice, Integers]:
+        """The entries of the pairs of a record with the later ones of its group, and these records."""
+        members, rank = self.members(int(self.group[record])), int(self.rank[record])
+        start = int(self.row_start[record]) + rank + 1
+        return slice(start, start + len(members) - rank - 1), members[rank + 1 :]
+
+
+@kernel
+def pair_entry(row_start: Any, rank: Any, i: int, j: int) -> Any:
+    """The entry of two different records of one group in `Distances.values`."""
+    if rank[i] < rank[j]:
+        return row_start[i] + rank[j]
+    return row_start[j] + rank[i]
+
 
 TOLERANCE = 1e-5
 
@@ -233,3 +333,110 @@ def safe_unit(largest: ArrayLike) -> NDArray[np.float64]:
 
 def _default_names(square: NDArray[Any]) -> tuple[str, ...]:
     return tuple(f"feature {k}" for k in range(square.shape[2])) if square.ndim == 3 else ()
+
+
+# Entries of the largest temporary table: 16 MB of float32.
+TABLE_ENTRIES = 1 << 22
+
+
+def compute_distances(
+    records: Records,
+    spec: Spec,
+    groups: Sequence[Any] | NDArray[Any] | None = None,
+    workers: int = -1,
+    progress: Progress | None = None,
+) -> Distances:
+    """The distances of all pairs of records, only within `groups` (or the spec's group column) if given.
+
+    A spec that still has scales to learn, or no fields, learns them from these records: the result's `spec`
+    has them, and is the one to use for other records. `progress(done, total)` counts distances.
+    """
+    fitted = spec.fit(records) if spec.needs_fit else spec
+    if groups is None and fitted.group is not None:
+        groups = records[fitted.group]
+    layout = PairLayout.of(len(records), groups)
+    values = np.empty((layout.n_pairs, len(fitted.fields)), dtype=np.float32)
+    observed = np.empty((len(records), len(fitted.fields)), dtype=bool)
+    for feature, comparison in enumerate(fitted.fields):
+        prepared = comparison.prepare(records)
+        observed[:, feature] = prepared.codes >= 0
+        for group in range(len(layout.labels)):
+            start, stop = layout.starts[group], layout.starts[group + 1]
+            _fill(values[start:stop, feature], prepared, layout.members(group), workers)
+            if progress is not None:
+                progress(feature * layout.n_pairs + int(stop), values.size)
+    return Distances(values, observed, fitted.names, layout, np.ones(len(fitted.fields)), fitted)
+
+
+def _fill(out: NDArray[np.float32], prepared: Prepared, members: NDArray[np.int64], workers: int) -> None:
+    """Write a group's upper triangle, row after row."""
+    codes = prepared.codes[members]
+    n_values = len(distinct(codes)[0])
+    rows_at_once = len(codes) if n_values**2 <= TABLE_ENTRIES else max(1, TABLE_ENTRIES // n_values)
+    position = 0
+    for first in range(0, len(codes) - 1, rows_at_once):
+        rest = codes[first:]
+        table, rows, columns = _table(prepared, rest, min(rows_at_once, len(rest)), workers)
+        for rank, row in enumerate(rows.tolist()):
+            count = len(rest) - rank - 1
+            out[position : position + count] = table[row][columns[rank + 1 :]]
+            position += count
+
+
+def _table(
+    prepared: Prepared, codes: NDArray[np.int64], n_rows: int, workers: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """Distances of the first rows' values to all values, and where in it each row and each record stands."""
+    values, columns = distinct(codes)
+    if n_rows == len(codes):
+        return prepared.table(values, None, workers), columns, columns
+    row_values, rows = distinct(codes[:n_rows])
+    return prepared.table(row_values, values, workers), rows, columns
+
+
+@dataclass(frozen=True)
+class SquaredToOrigin:
+    """`squared` is (records, features), NaN where missing; `clipped` counts by feature those below zero."""
+
+    squared: NDArray[np.float64]
+    clipped: NDArray[np.int64]
+
+
+def squared_to_origin(distances: Distances, reference: NDArray[Any] | None = None) -> SquaredToOrigin:
+    """Each group's origin is the centroid of its reference records (indices or mask; None = all).
+
+    Means are over the records that have the feature. A group without a reference record that has it gets NaN.
+    Distances that fit no Euclidean space can give less than zero: that is set to zero and counted.
+    """
+    chosen = np.zeros(len(distances), dtype=bool)
+    chosen[slice(None) if reference is None else reference] = True
+    weights = chosen[:, None] & distances.observed
+    counts = _by_group(weights, distances)
+    sums = _sums_of_squares(distances, chosen)
+    within = _by_group(np.where(weights, sums, 0.0), distances)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squared = sums / counts - within / (2.0 * counts**2)
+    squared[~distances.observed] = np.nan
+    # What rounding alone can make negative is no sign of a non-Euclidean distance.
+    rounding = 10 * np.finfo(distances.values.dtype).eps * sums / np.maximum(counts, 1)
+    negative = squared < -rounding
+    return SquaredToOrigin(np.maximum(squared, 0.0), np.count_nonzero(negative, axis=0))
+
+
+def _by_group(values: NDArray[Any], distances: Distances) -> NDArray[np.float64]:
+    """The sum over each record's group, for every record."""
+    totals = np.zeros((len(distances.layout.labels), distances.n_features))
+    np.add.at(totals, distances.groups, values)
+    return totals[distances.groups]
+
+
+def _sums_of_squares(distances: Distances, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """sums[i, f] = sum of d2(i, j) over the chosen j of i's group; missing ones add nothing."""
+    sums = np.zeros((len(distances), distances.n_features))
+    for record in range(len(distances)):
+        entries, others = distances.layout.row(record)
+        squares = np.nan_to_num(distances.values[entries].astype(np.float64)) ** 2
+        sums[record] += squares[chosen[others]].sum(axis=0)
+        if chosen[record]:
+            sums[others] += squares
+    return sums

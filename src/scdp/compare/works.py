@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.content.names import MOST_WORDS, initials_of, parse_person_name, word_set, words_of
-from scdp.compare.content.nicknames import nickname_groups
+from scdp.compare.names import MOST_WORDS, initials_of, nickname_groups, parse_person_name, word_set, words_of
 from scdp.compare.scorers import PairScorer
 
 # What is added where one title tells of a version and the other does not; the least distance of two versions, and of
