@@ -1,13 +1,14 @@
 """How F grows with the number of answers of a simulated person, by what is asked.
 
 python -m benchmarks.labelling [--sets restaurant,crm] [--ways ours,half,dedupe] [--errors 0,0.03] [--seeds 5]
-    [--answers 60] [--out FILE]
+    [--answers 60] [--most 1500] [--every 1] [--out FILE]
 
 `ours` asks what is expected to gain most, one question in four at random, in groups of up to eight records; `half` asks
 about the pair whose probability is nearest to one half, with the same model; `dedupe` is the loop of dedupe 3
 (`uncertain_pairs`, its own model and blocking). A person answers from the true clusters, or errs in a share of the
 questions. Every tenth answer F is measured on all records; for `ours` the estimated F with its interval and the
-predicted gain of the next twenty answers are kept beside what came true.
+predicted gain of the next twenty answers are kept beside what came true. Of larger sets, whole clusters at random are
+taken up to `--most` records. Wrong pairs are those linked falsely, and true ones that are not linked.
 """
 
 from __future__ import annotations
@@ -43,7 +44,6 @@ class Task(NamedTuple):
     file: str
     truth: str
     left_out: tuple[str, ...] = ()
-    most: int | None = None
 
 
 TASKS = {
@@ -64,6 +64,7 @@ class Point(NamedTuple):
 
     answers: int
     f: float
+    wrong: int
     estimated: float
     low: float
     high: float
@@ -73,14 +74,39 @@ class Point(NamedTuple):
     seconds: float
 
 
-def read_task(name: str) -> tuple[Records, np.ndarray[Any, Any]]:
-    """The records without what is not compared, and the true clusters."""
+class Run(NamedTuple):
+    """What is asked of one run."""
+
+    name: str
+    error: float
+    seed: int
+    n_answers: int
+    most: int
+    every: int = 1
+
+
+def read_task(name: str, most: int, seed: int) -> tuple[Records, np.ndarray[Any, Any]]:
+    """The records without what is not compared, and the true clusters; of many, whole clusters at random."""
     task = TASKS[name]
     table = read_records(DATA / task.file)
     truth = np.unique(table[task.truth].astype(str), return_inverse=True)[1]
     out = {task.truth, *task.left_out}
     kept = {column: table[column] for column in table.names if column not in out}
-    return Records(kept, table.source), truth
+    chosen = np.random.default_rng([seed, 6]).permutation(int(truth.max()) + 1)
+    sizes = np.cumsum(np.bincount(truth)[chosen])
+    rows = np.flatnonzero(np.isin(truth, chosen[: max(int(np.searchsorted(sizes, most, "right")), 1)]))
+    return Records(kept, table.source).take(rows), np.unique(truth[rows], return_inverse=True)[1]
+
+
+def count_wrong(truth: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> int:
+    """Pairs that are linked falsely, and true ones that are not linked."""
+
+    def pairs(labels: np.ndarray[Any, Any]) -> int:
+        counts = np.unique(labels, return_counts=True)[1].astype(np.int64)
+        return int((counts * (counts - 1) // 2).sum())
+
+    both = np.unique(np.column_stack([truth, found]), axis=0, return_inverse=True)[1].ravel()
+    return pairs(truth) + pairs(found) - 2 * pairs(both)
 
 
 def answer_question(
@@ -97,11 +123,10 @@ def answer_question(
     return [int(block) for block in blocks]
 
 
-def label(
-    name: str, chooser: Chooser, error: float, seed: int, n_answers: int, every: int = 1
-) -> list[Point]:
+def label(run: Run, chooser: Chooser) -> list[Point]:
     """F after each tenth answer of a simulated person; the model learns after each `every` answers."""
-    records, truth = read_task(name)
+    name, error, seed, n_answers, most, every = run
+    records, truth = read_task(name, most, seed)
     rng = np.random.default_rng([seed, 5])
     learner = Learner(records, propose_spec(records), seed)
     ids = [str(row) for row in range(len(records))]
@@ -128,7 +153,7 @@ def label(
         if question.is_random and blocks is not None:
             random_answers.append(answered(question, blocks, number))
         begin = time.perf_counter()
-        if number % every == 0:
+        if (number + 1) % every == 0:
             learner.learn(constraints)
             beliefs = learner.draw(constraints, beliefs)
         else:
@@ -163,11 +188,11 @@ def measure(
 ) -> Point:
     """True and estimated F."""
     quality = estimate(ask, random_answers, number)
-    true = float(f_score(truth, ask.beliefs.answer))
-    return Point(number, true, *quality.f, *quality.gain, spent / max(number, 1))
+    true, wrong = float(f_score(truth, ask.beliefs.answer)), count_wrong(truth, ask.beliefs.answer)
+    return Point(number, true, wrong, *quality.f, *quality.gain, spent / max(number, 1))
 
 
-def label_with_dedupe(name: str, error: float, seed: int, n_answers: int) -> list[Point]:
+def label_with_dedupe(run: Run) -> list[Point]:
     """The same with dedupe's own loop: its uncertain pairs, answered as same or different."""
     import random
 
@@ -177,7 +202,8 @@ def label_with_dedupe(name: str, error: float, seed: int, n_answers: int) -> lis
     from benchmarks.known_links import mend_dedupe
 
     mend_dedupe()
-    records, truth = read_task(name)
+    name, error, seed, n_answers, most, _ = run
+    records, truth = read_task(name, most, seed)
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     rng = np.random.default_rng([seed, 5])
@@ -194,7 +220,9 @@ def label_with_dedupe(name: str, error: float, seed: int, n_answers: int) -> lis
         kind = "match" if blocks[0] == blocks[1] else "distinct"
         tool.mark_pairs({"match": [], "distinct": [], kind: [pair]})
         if number % EVERY == 0:
-            points.append(Point(number, _dedupe_f(tool, data, truth), nan, nan, nan, nan, nan, nan, nan))
+            found = _dedupe_clusters(tool, data)
+            f, wrong = float(f_score(truth, found)), count_wrong(truth, found)
+            points.append(Point(number, f, wrong, nan, nan, nan, nan, nan, nan, nan))
     return points
 
 
@@ -202,11 +230,11 @@ def _row_of(data: dict[int, Any], record: Any) -> int:
     return next(row for row, cells in data.items() if cells is record or cells == dict(record))
 
 
-def _dedupe_f(tool: Any, data: dict[int, Any], truth: np.ndarray[Any, Any]) -> float:
+def _dedupe_clusters(tool: Any, data: dict[int, Any]) -> np.ndarray[Any, Any]:
     import contextlib
     import copy
 
-    found = np.arange(len(truth)) + len(truth)
+    found = np.arange(len(data)) + len(data)
     # Training ends the active learner, and the loop goes on.
     active = copy.deepcopy(tool.active_learner)
     try:
@@ -217,12 +245,12 @@ def _dedupe_f(tool: Any, data: dict[int, Any], truth: np.ndarray[Any, Any]) -> f
         pass
     with contextlib.suppress(AttributeError):
         tool.active_learner = active
-    return float(f_score(truth, found))
+    return found
 
 
-WAYS: dict[str, Callable[[str, float, int, int], list[Point]]] = {
-    "ours": lambda name, error, seed, n: label(name, choose, error, seed, n),
-    "half": lambda name, error, seed, n: label(name, choose_nearest_half, error, seed, n),
+WAYS: dict[str, Callable[[Run], list[Point]]] = {
+    "ours": lambda run: label(run, choose),
+    "half": lambda run: label(run, choose_nearest_half),
     "dedupe": label_with_dedupe,
 }
 
@@ -237,6 +265,8 @@ def main() -> None:
     parser.add_argument("--errors", default="0,0.03")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--answers", type=int, default=60)
+    parser.add_argument("--most", type=int, default=1500, help="records")
+    parser.add_argument("--every", type=int, default=1, help="answers after which the model learns")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     runs = []
@@ -244,7 +274,8 @@ def main() -> None:
         for error in map(float, given.errors.split(",")):
             for way in given.ways.split(","):
                 for seed in range(given.seeds):
-                    points = WAYS[way](name, error, seed, given.answers)
+                    run = Run(name, error, seed, given.answers, given.most, given.every)
+                    points = WAYS[way](run)
                     runs.append(
                         {
                             "set": name,
@@ -258,7 +289,7 @@ def main() -> None:
                         name,
                         way,
                         f"error {error:g} seed {seed}",
-                        *(f"{p.answers}:{p.f:.3f}" for p in points),
+                        *(f"{p.answers}:{p.f:.3f}/{p.wrong}" for p in points),
                         flush=True,
                     )
                     if given.out:

@@ -14,6 +14,7 @@ from scdp.review.questions import (
     choose,
     choose_best,
     choose_nearest_half,
+    draw_at_random,
     no_others,
     patterns_of,
 )
@@ -102,3 +103,15 @@ def test_an_answer_that_tells_the_member_is_worth_more():
         draws[draw, 21:40:2] = np.where(flips, draws[draw, 20:40:2], draws[draw, 21:40:2])
     worth = Worth(ask_about(draws, n_members=2))
     assert worth.gain((0, 1)) > 2 * worth.gain((20, 21))
+
+
+def test_questions_at_random_are_as_many_as_wanted_and_follow_the_doubt():
+    ask = ask_about(doubtful_draws(30))
+    drawn = [
+        one for seed in range(40) for one in draw_at_random(ask, np.random.default_rng(seed), [0, 1, 2], 5)
+    ]
+    assert len(drawn) == 200
+    assert all(one.is_random and len(one.rows) == 2 for one in drawn)
+    assert not any(row in (0, 1, 2) for one in drawn for row in one.rows)
+    assert len({one.rows for one in draw_at_random(ask, np.random.default_rng(1), [], 50)}) == 50
+    assert len(draw_at_random(ask_about(doubtful_draws(1)), np.random.default_rng(1), [], 50)) == 3

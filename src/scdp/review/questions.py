@@ -235,7 +235,7 @@ def choose_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int] = ())
     return found[0] if found else None
 
 
-def draw_at_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int], n: int) -> list[Question]:
+def draw_at_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int], n_wanted: int) -> list[Question]:
     """Some pairs at random, likelier where more is in doubt.
 
     Every pair that may be the same has a chance, so that the answers tell how good the probabilities are.
@@ -253,7 +253,7 @@ def draw_at_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int], n: 
     chance[np.isin(left, busy) | np.isin(right, busy)] = 0.0
     if not chance.sum() > 0.0:
         return []
-    n_drawn = min(n, int(np.count_nonzero(chance)))
+    n_drawn = min(n_wanted, int(np.count_nonzero(chance)))
     drawn = rng.choice(len(chance), n_drawn, replace=False, p=chance / chance.sum()).tolist()
     found = []
     for pair in drawn:
