@@ -41,6 +41,8 @@ CERTAIN = 1e5
 # Pairs that no draw had together are still asked about if their log-odds are above this.
 LEAST_ASKED = -6.0
 MOST_OTHERS = 5_000
+# However sure the model is that all records are strangers, so many of the likeliest pairs may be asked about.
+FEWEST_OTHERS = 200
 
 
 class Others(NamedTuple):
@@ -88,7 +90,7 @@ class Learner:
         self.comparer = Comparer.of(rows.records, rows.spec.fields)
         self.prior, pairs = self._compare(rows, fitted, progress)
         log_odds = self.prior.mean_log_odds(pairs.features) if len(pairs) else np.zeros(0)
-        kept = np.flatnonzero(log_odds >= NEGLIGIBLE - MARGIN)
+        kept = np.flatnonzero(log_odds >= min(NEGLIGIBLE - MARGIN, _largest(log_odds, MOST_OTHERS)))
         self.pairs = Pairs(n, pairs.left[kept], pairs.right[kept], pairs.features[kept])
         self.places = self.prior.places(self.pairs.features)
         self.learned = self.prior
@@ -183,11 +185,10 @@ class Learner:
     def others(self, beliefs: Beliefs) -> Others:
         """The likeliest pairs that no draw puts together, and that are not decided."""
         log_odds = self.learned.mean_log_odds(self.pairs.features)
-        likely = np.flatnonzero(log_odds >= LEAST_ASKED)
         drawn = _keys(beliefs.pairs.left, beliefs.pairs.right, self.n_records)
-        likely = likely[
-            ~np.isin(_keys(self.pairs.left[likely], self.pairs.right[likely], self.n_records), drawn)
-        ]
+        never = np.flatnonzero(~np.isin(_keys(self.pairs.left, self.pairs.right, self.n_records), drawn))
+        least = min(LEAST_ASKED, _largest(log_odds[never], FEWEST_OTHERS))
+        likely = never[log_odds[never] >= least]
         likely = likely[np.argsort(-log_odds[likely], kind="stable")][:MOST_OTHERS]
         # Less than once in all draws.
         p = np.minimum(1.0 / (1.0 + np.exp(-log_odds[likely])), 0.5 / beliefs.n_draws)
@@ -220,6 +221,14 @@ class _System(NamedTuple):
         left, right = np.concatenate([left[kept], one]), np.concatenate([right[kept], other])
         pairs = Pairs(n, left, right, np.zeros((len(left), 0), dtype=np.float32))
         return cls(pairs.neighbours, [np.concatenate([each[kept], known]) for each in scores])
+
+
+def _largest(values: Floats, number: int) -> float:
+    """The value that so many are at least as large as; of fewer, the smallest."""
+    if not len(values):
+        return 0.0
+    place = max(len(values) - number, 0)
+    return float(np.partition(values, place)[place])
 
 
 def _keys(left: Integers, right: Integers, n: int) -> Integers:

@@ -293,11 +293,12 @@ def choose_nearest_half(
 ) -> Question | None:
     """The pair whose probability is nearest to one half: what others do, to compare with."""
     pairs = ask.beliefs.pairs
-    order = np.argsort(np.abs(pairs.probability - 0.5), kind="stable")
+    left, right = np.append(pairs.left, ask.others[0]), np.append(pairs.right, ask.others[1])
+    probability = np.append(pairs.probability, ask.others[2])
+    probability[ask.beliefs.is_decided(left, right)] = 1.0
     busy = set(taken)
-    for pair in order.tolist():
-        rows = (int(pairs.left[pair]), int(pairs.right[pair]))
-        p = float(pairs.probability[pair])
+    for pair in np.argsort(np.abs(probability - 0.5), kind="stable").tolist():
+        rows, p = (int(left[pair]), int(right[pair])), float(probability[pair])
         if rows not in ask.refused and busy.isdisjoint(rows) and 0.0 < p < 1.0:
             return Question(rows, 0.0, False, (p,))
     return None
