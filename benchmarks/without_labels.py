@@ -1,17 +1,20 @@
 """How good the answer is without a single label: F, the number of clusters with its interval, and the verdict.
 
-python -m benchmarks.without_labels [--sets crm,restaurant,...]
+python -m benchmarks.without_labels [--sets crm,restaurant,...] [--write DIR]
 
 Every record of a data set in $SCDP_DATA is clustered with proposed comparisons (those of `crm` are named in
 benchmarks/honesty.py); labels are only used to score. historical-50k and people-100k are there too, if named.
+With --write nothing is clustered: tables are written as NAME.csv and their clusters as NAME.truth, for other tools.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -36,11 +39,28 @@ def tables() -> dict[str, Callable[[], Items]]:
     return loaders() | large
 
 
+def write(name: str, items: Items, folder: Path) -> None:
+    """The columns that are compared, and the true cluster of each row."""
+    hidden = ("cluster_id", "record_id", *(column for column in items.data.names if "labelled_" in column))
+    kept = [column for column in items.data.names if column not in hidden]
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(kept)
+        writer.writerows(zip(*(items.data[column] for column in kept), strict=True))
+    (folder / f"{name}.truth").write_text("\n".join(map(str, items.clusters.tolist())) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=SETS)
+    parser.add_argument("--write", type=Path, metavar="DIR")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.write is not None:
+        for name in options.sets.split(","):
+            write(name, tables()[name](), options.write)
+        return
     print("| | records | F | expected F | clusters (90 %) | true | verdict | processor s |")
     print("|---|---|---|---|---|---|---|---|")
     for name in options.sets.split(","):
