@@ -35,6 +35,8 @@ from scdp.table.records import Records
 
 DATA = Path(os.environ.get("SCDP_DATA", "data"))
 EVERY = 10
+# dedupe is trained anew for each figure, which takes long.
+DEDUPE_EVERY = 30
 AHEAD = 20
 
 
@@ -197,7 +199,6 @@ def label_with_dedupe(run: Run) -> list[Point]:
     import random
 
     import dedupe
-    from dedupe import variables
 
     from benchmarks.known_links import mend_dedupe
 
@@ -208,8 +209,7 @@ def label_with_dedupe(run: Run) -> list[Point]:
     np.random.seed(seed)  # noqa: NPY002
     rng = np.random.default_rng([seed, 5])
     data = {row: dict(cells) for row, cells in enumerate(records.rows())}
-    fields = [variables.String(column, has_missing=True) for column in records.names]
-    tool = dedupe.Dedupe(fields, num_cores=1)
+    tool = dedupe.Dedupe(_dedupe_fields(records), num_cores=1)
     tool.prepare_training(data, sample_size=1500)
     nan = float("nan")
     points: list[Point] = []
@@ -219,8 +219,8 @@ def label_with_dedupe(run: Run) -> list[Point]:
         blocks = answer_question(rows, truth, error, rng)
         kind = "match" if blocks[0] == blocks[1] else "distinct"
         tool.mark_pairs({"match": [], "distinct": [], kind: [pair]})
-        if number % EVERY == 0:
-            found = _dedupe_clusters(tool, data)
+        if number % DEDUPE_EVERY == 0:
+            found = _dedupe_clusters(tool, data, records)
             f, wrong = float(f_score(truth, found)), count_wrong(truth, found)
             points.append(Point(number, f, wrong, nan, nan, nan, nan, nan, nan, nan))
     return points
@@ -230,21 +230,30 @@ def _row_of(data: dict[int, Any], record: Any) -> int:
     return next(row for row, cells in data.items() if cells is record or cells == dict(record))
 
 
-def _dedupe_clusters(tool: Any, data: dict[int, Any]) -> np.ndarray[Any, Any]:
-    import contextlib
-    import copy
+def _dedupe_fields(records: Records) -> list[Any]:
+    from dedupe import variables
+
+    return [variables.String(column, has_missing=True) for column in records.names]
+
+
+def _dedupe_clusters(tool: Any, data: dict[int, Any], records: Records) -> np.ndarray[Any, Any]:
+    """What dedupe finds with the answers so far: training ends the loop of questions, so another one is trained."""
+    import io
+
+    import dedupe
 
     found = np.arange(len(data)) + len(data)
-    # Training ends the active learner, and the loop goes on.
-    active = copy.deepcopy(tool.active_learner)
+    given = io.StringIO()
+    tool.write_training(given)
+    given.seek(0)
+    trained = dedupe.Dedupe(_dedupe_fields(records), num_cores=1)
     try:
-        tool.train(recall=1.0)
-        for number, (rows, _) in enumerate(tool.partition(data, threshold=0.5)):
+        trained.prepare_training(data, training_file=given, sample_size=1500)
+        trained.train(recall=1.0)
+        for number, (rows, _) in enumerate(trained.partition(data, threshold=0.5)):
             found[list(rows)] = number
-    except Exception:  # with too few answers of either kind it cannot train
-        pass
-    with contextlib.suppress(AttributeError):
-        tool.active_learner = active
+    except Exception as error:  # with too few answers of either kind it cannot train
+        print("dedupe:", type(error).__name__, str(error)[:80])
     return found
 
 

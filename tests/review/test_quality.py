@@ -68,3 +68,12 @@ def test_to_stop_takes_answers_and_little_to_gain():
     assert not advise(f, little, 3, 1)[0]
     assert not advise(f, much, 30, 8)[0]
     assert advise(f, little, 30, 8)[0]
+
+
+def test_scores_stay_within_bounds_where_few_pairs_are_true():
+    """Of many pairs with small probabilities some draws have far fewer than the mean."""
+    draws = np.tile(np.arange(120, dtype=np.int32), (40, 1))
+    draws[0, 60:] = draws[0, :60]
+    quality = estimate(Ask(Beliefs(draws, n_members=4), frozenset(), no_others()), [], 0)
+    for found in (quality.f, quality.precision, quality.recall):
+        assert 0.0 <= found.low <= found.high <= 1.0

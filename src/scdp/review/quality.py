@@ -138,6 +138,7 @@ def estimate(ask: Ask, answers: Sequence[Answered], n_asked: int, seed: int = 0)
 
 
 def _scores(right: float, true: float, links: float) -> tuple[float, float, float]:
+    true = max(true, 0.0)
     right = min(max(right, 0.0), links, true)
     return (
         right / links if links else 1.0,
