@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.honesty import clusters_of
+from scdp.compare.features import Columns, Comparer
 from scdp.estimators.inputs import Points, codes
 from scdp.linkage.evidence import Layout
-from scdp.linkage.features import Columns, Comparer
 from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.law import Pairs
 from scdp.linkage.sources import RecordSource, VectorSource, VectorView, units

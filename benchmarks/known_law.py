@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.known_store import historical
-from scdp.linkage.conditioning.conditions import Conditions
+from scdp.compare.features import Comparer
+from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS
 from scdp.linkage.conditioning.sampling import conditional_law
 from scdp.linkage.conditioning.within import make_bounds, place_within
-from scdp.linkage.features import Comparer
 from scdp.linkage.forward import connect, make_room, stream_of
 from scdp.linkage.law import OPEN, Pairs, Weights
 

@@ -25,7 +25,7 @@ STAGES = (
     ("find copies", "scdp.linkage.shards:Copies.find"),
     ("choose the blocking", "scdp.blocking.by_size:Ladder.choose"),
     ("index of blocks", "scdp.linkage.candidates:search_of"),
-    ("clean and encode columns", "scdp.linkage.features:Comparer.of"),
+    ("clean and encode columns", "scdp.compare.features:Comparer.of"),
     ("settle the match rate", "scdp.linkage.candidates:settle"),
     ("candidates and prefilter", "scdp.linkage.shards:compare_candidates"),
     ("sample", "scdp.engines.local:LocalEngine.sample"),

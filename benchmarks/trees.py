@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from benchmarks.honesty import Cell, loaders, split
+from scdp.compare.features import Columns
 from scdp.linkage import trees
-from scdp.linkage.features import Columns
 from scdp.linkage.sources import RecordSource
 from scdp.linkage.training.folds import split_in_halves
 from scdp.linkage.trees import Trees, fit_trees

@@ -25,7 +25,7 @@ NAMES_OF_THINGS = {
     "docs/": "restaurant",
     "src/scdp/paper/datasets/": "restaurant",
     "src/scdp/table/columns.py": "restaurant",
-    "src/scdp/compare/works.py": "party",
+    "src/scdp/compare/content.py": "party",
 }
 MODULES = sorted(ROOT.rglob("*.py"))
 

@@ -51,10 +51,10 @@ from scdp.estimators.checks import (
     one_of,
     split_groups,
 )
+from scdp.estimators.conditions import Conditions
 from scdp.estimators.inputs import Points, Rows
 from scdp.io.memory import require
 from scdp.io.sealed import digest
-from scdp.linkage.conditioning.conditions import Conditions
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 

@@ -11,9 +11,9 @@ from scdp._parallel import count_workers
 from scdp._typing import Groups, Integers
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
+from scdp.estimators.conditions import Conditions
 from scdp.estimators.inputs import Rows
 from scdp.io.memory import require
-from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import Engine, InThreads

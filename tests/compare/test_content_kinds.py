@@ -17,12 +17,12 @@ from scdp import compare
 from scdp.compare import kinds
 from scdp.compare.amounts import learn_order, parse_date
 from scdp.compare.contacts import parse_address, parse_phone
+from scdp.compare.features import Comparer
 from scdp.compare.names import parse_full_name, parse_person_name
 from scdp.compare.prepared import Frequencies
 from scdp.compare.words import parse_code
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.linkage.features import Comparer
 from scdp.table.records import Records
 from twins import kinds as twins
 

@@ -31,13 +31,13 @@ from scdp.blocking import (
     year,
 )
 from scdp.blocking.candidates import search_of
+from scdp.compare.features import Comparer
 from scdp.datasets import Labelled, make_records
 from scdp.engines import LocalEngine, SparkEngine
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
 from scdp.linkage.candidates import Blocked, compare_candidates, sample_candidates, settle
-from scdp.linkage.features import Comparer
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from estimators.test_decided import ids_of, people
+from scdp.estimators.conditions import Conditions, conditions_of
 from scdp.estimators.inputs import Compared
 from scdp.linkage.answers import ComparedPairs
-from scdp.linkage.conditioning.conditions import Conditions, conditions_of
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.review.learner import Learner

@@ -19,6 +19,7 @@ from scdp.blocking import (
     tokens,
 )
 from scdp.blocking.candidates import search_of
+from scdp.compare.features import Columns, Comparer
 from scdp.datasets import make_records
 from scdp.linkage import candidates
 from scdp.linkage.candidates import (
@@ -32,7 +33,6 @@ from scdp.linkage.candidates import (
     sampled_share,
     weigh,
 )
-from scdp.linkage.features import Columns, Comparer
 from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.prefilter import CUT
 from scdp.linkage.sources import RecordSource

@@ -10,7 +10,7 @@ import pytest
 
 from linkage.test_law_gold import LEVEL, N_DRAWS, WEIGHTS, goodness, some_pairs
 from scdp.errors import InputError
-from scdp.linkage.conditioning.conditions import Conditions
+from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import enumerate_law, look_at_few
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.forward import sample_partition, stream_of

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from scdp import compare
+from scdp.compare.features import MOST_NATS, Columns, Comparer
 from scdp.datasets import make_records
-from scdp.linkage.features import MOST_NATS, Columns, Comparer
 from scdp.table.records import Records, records_from
 
 FIELDS = (

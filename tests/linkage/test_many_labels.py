@@ -9,8 +9,8 @@ import pytest
 
 from scdp import compare
 from scdp.blocking.by_size import Ladder
+from scdp.compare.features import Columns
 from scdp.datasets import make_records
-from scdp.linkage.features import Columns
 from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.sources import RecordSource
 from scdp.linkage.training import folds as training_folds

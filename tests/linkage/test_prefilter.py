@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from scdp import compare
+from scdp.compare.features import Columns, Comparer
 from scdp.datasets import make_records
 from scdp.linkage import prefilter
 from scdp.linkage.evidence import N_LEVELS, TableEvidence
-from scdp.linkage.features import Columns, Comparer
 from scdp.linkage.prefilter import (
     CUT,
     LOWEST_CUT,

@@ -25,7 +25,7 @@ from scdp._parallel import map_in_threads
 from scdp._typing import Integers
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
-from scdp.linkage.conditioning.conditions import Conditions
+from scdp.estimators.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.law import Pairs
 from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, all_apart, split_shards

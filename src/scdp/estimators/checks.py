@@ -15,6 +15,7 @@ from scdp._parallel import count_workers
 from scdp._typing import Integers
 from scdp.chains.items import working_bytes
 from scdp.compare.distances import memory_bytes
+from scdp.compare.features import MOST_PAIRS
 from scdp.errors import InputError
 from scdp.estimators.inputs import (
     UNKNOWN,
@@ -27,7 +28,6 @@ from scdp.estimators.inputs import (
     n_pairs,
 )
 from scdp.io.memory import Need
-from scdp.linkage.features import MOST_PAIRS
 from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOURS, WALK_STEPS
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Floats, Integers
+from scdp.compare.features import Comparer
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.checks import join_groups
 from scdp.estimators.fitted import ComparesItself, Contributing, Contributions, Fitted
 from scdp.estimators.inputs import Compared, Pair, spec_of
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.features import Comparer
 from scdp.posterior.io import plot_steps
 from scdp.table.spec_files import in_words
 

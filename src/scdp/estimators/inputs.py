@@ -18,7 +18,7 @@ from scdp.chains.items import ItemLayout, lay_out_distances, lay_out_vectors
 from scdp.compare.comparison import bound_cells
 from scdp.compare.distances import Distances, compute_distances, safe_unit, squared_to_origin
 from scdp.errors import InputError
-from scdp.linkage.conditioning.conditions import Conditions, conditions_of
+from scdp.estimators.conditions import Conditions, conditions_of
 from scdp.table.decisions import Constraints, Decision, read_decisions
 from scdp.table.records import Records, unique_ids
 from scdp.table.spec import Spec

@@ -18,10 +18,10 @@ from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
 from scdp.compare import Comparison
+from scdp.compare.features import Comparer
+from scdp.estimators.conditions import Conditions
 from scdp.io.memory import give_back_memory
-from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.features import Comparer
 from scdp.linkage.law import Pairs
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.table.records import Records

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from scdp._parallel import Progress
 from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
+from scdp.compare.features import MOST_PAIRS, Columns, Comparer
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
+from scdp.estimators.conditions import Conditions
 from scdp.estimators.explanation import lose_each, weigh_records
 from scdp.estimators.fitted import Contributions, Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
@@ -24,9 +26,7 @@ from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.answers import learn_in_table
 from scdp.linkage.candidates import Blocked
-from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.features import MOST_PAIRS, Columns, Comparer
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.shards import Copies, Draws, Engine, all_apart
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units

@@ -16,9 +16,9 @@ from scdp._compile import kernel
 from scdp._typing import Features, Groups, Integers
 from scdp.blocking import connected_components
 from scdp.blocking.index import Oversized
+from scdp.estimators.conditions import Conditions
 from scdp.io.memory import give_back_memory
 from scdp.linkage.candidates import Blocked, compare_candidates
-from scdp.linkage.conditioning.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.law import Pairs
 from scdp.table.records import EncodedColumn, Records

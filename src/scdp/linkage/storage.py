@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Arrays
+from scdp.compare.features import Columns
 from scdp.errors import InputError
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.result import Calibration
 from scdp.linkage.ensemble import MOST_KNOTS, Ensemble, Knots, Parameters
 from scdp.linkage.evidence import N_LEVELS, Evidence, TableEvidence
-from scdp.linkage.features import Columns
 from scdp.linkage.sources import VectorView
 from scdp.linkage.trees import Trees
 

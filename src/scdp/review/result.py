@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scdp._typing import Floats, Integers
+from scdp.compare.features import Comparer
 from scdp.estimators.inputs import Compared
 from scdp.linkage.candidates import draw_strangers
-from scdp.linkage.features import Comparer
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.results import StoredResult
 from scdp.review.beliefs import Beliefs

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._typing import Features, Integers
+from scdp.compare.features import Comparer
 from scdp.estimators.explanation import lose_each
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.features import Comparer
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 from scdp.table.spec_files import in_words

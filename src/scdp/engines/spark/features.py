@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from scdp._typing import Integers
 from scdp.compare import Comparison
+from scdp.compare.features import Comparer, ValueCounts
 from scdp.compare.kinds import BUILT_IN
 from scdp.engines.spark.session import mapped
 from scdp.engines.spark.tables import SparkRecords, batch_of, integers
 from scdp.errors import InputError
 from scdp.linkage.candidates import link_pairs
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.features import Comparer, ValueCounts
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.table.records import Records
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Booleans, Floats, Integers
 from scdp.blocking import connected_components
-from scdp.linkage.conditioning.conditions import Conditions
+from scdp.estimators.conditions import Conditions
 from scdp.posterior import Posterior
 
 # Two parts are merged if their records are together with at least this probability on average.

@@ -15,8 +15,8 @@ from scdp._typing import Features, Integers
 from scdp.blocking import candidate_pairs
 from scdp.blocking.by_size import learn_ladder
 from scdp.compare.distances import PairLayout
+from scdp.compare.features import MOST_PAIRS
 from scdp.folds import canonical_labels, held_out_halves, held_out_sets
-from scdp.linkage.features import MOST_PAIRS
 from scdp.paper.baselines.pairs import (
     LINKS,
     Compared,
