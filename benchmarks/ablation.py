@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.honesty import clusters_of
-from scdp.compare.features import Columns, Comparer
+from scdp.compare.features import Columns, Comparer, Layout, Pairs
 from scdp.estimators.inputs import Points, codes
-from scdp.linkage.evidence import Layout
 from scdp.linkage.fit import Choices, fit_ensemble
-from scdp.linkage.law import Pairs
 from scdp.linkage.sources import RecordSource, VectorSource, VectorView, units
 from scdp.linkage.training import held_out
 from scdp.linkage.training.folds import LabelledSource

@@ -17,10 +17,10 @@ import numpy as np
 from benchmarks.linkage import parts, shown
 from scdp import EntityResolver
 from scdp.blocking import candidate_pairs
+from scdp.compare.features import Copies
 from scdp.datasets import Labelled
 from scdp.folds import canonical_labels
 from scdp.linkage.candidates import MOST_CANDIDATES
-from scdp.linkage.shards import Copies
 from scdp.metrics import evaluate
 from scdp.paper.datasets import load_historical
 from scdp.table.propose import proposed_comparisons

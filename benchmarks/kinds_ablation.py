@@ -20,8 +20,7 @@ import numpy as np
 
 from benchmarks.accuracy import SETS, Problem, problems, run
 from scdp import compare
-from scdp.compare import Comparison
-from scdp.linkage import features
+from scdp.compare import Comparison, features
 
 WHOLE, NO_RARITY = "as proposed", "without rarity"
 

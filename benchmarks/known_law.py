@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.known_store import historical
-from scdp.compare.features import Comparer
+from scdp.compare.features import Comparer, Pairs
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS
 from scdp.linkage.conditioning.sampling import conditional_law
 from scdp.linkage.conditioning.within import make_bounds, place_within
 from scdp.linkage.forward import connect, make_room, stream_of
-from scdp.linkage.law import OPEN, Pairs, Weights
+from scdp.linkage.law import OPEN, Weights
 
 N_DRAWS = 4_000
 FEWEST = 4

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.process_tree import Run, watched
 from benchmarks.scale_table import Row, bars, page
-from scdp.blocking.candidates import connected_components
+from scdp.components import connected_components
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError, MissingExtraError, ScdpError
 from scdp.metrics import Contingency

@@ -22,7 +22,7 @@ STAGES = (
     ("open the model", "scdp.estimators.model_folder:load_model"),
     ("read records", "scdp.table.readers:read_records"),
     ("ids, names, the rest of the result", "scdp.estimators.clustering:cluster_records"),
-    ("find copies", "scdp.linkage.shards:Copies.find"),
+    ("find copies", "scdp.compare.features:Copies.find"),
     ("choose the blocking", "scdp.blocking.by_size:Ladder.choose"),
     ("index of blocks", "scdp.linkage.candidates:search_of"),
     ("clean and encode columns", "scdp.compare.features:Comparer.of"),

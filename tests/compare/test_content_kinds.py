@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scdp.compare.content
 
+import scdp.compare.content
 from scdp import compare
 from scdp.compare import kinds
 from scdp.compare.amounts import learn_order, parse_date
-from scdp.compare.contacts import parse_address, parse_phone
+from scdp.compare.content import parse_address, parse_phone
 from scdp.compare.features import Comparer
 from scdp.compare.names import parse_full_name, parse_person_name
 from scdp.compare.prepared import Frequencies

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scdp.compare.features import Layout, Pairs
 from scdp.engines import LocalEngine, local
 from scdp.engines.finished import FinishedShards, ShardWarning, shard_files
 from scdp.engines.local import Worker
@@ -22,8 +23,7 @@ from scdp.errors import InputError
 from scdp.io import sealed
 from scdp.linkage import shards as shards_module
 from scdp.linkage.ensemble import Ensemble, Knots, Parameters
-from scdp.linkage.evidence import Layout, TableEvidence
-from scdp.linkage.law import Pairs
+from scdp.linkage.evidence import TableEvidence
 from scdp.linkage.shards import InThreads, all_apart, label_by_first, split_shards
 
 N_DRAWS = 8

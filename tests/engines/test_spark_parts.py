@@ -12,7 +12,7 @@ import pytest
 
 from scdp import compare
 from scdp.blocking import connected_components
-from scdp.compare.features import Comparer
+from scdp.compare.features import Comparer, Pairs
 from scdp.engines.spark import session
 from scdp.engines.spark.candidates import overlapping, token_weights
 from scdp.engines.spark.components import contracted, large_star, small_star, starred
@@ -22,7 +22,6 @@ from scdp.engines.spark.keys import following, near_pairs, signed, sort_places
 from scdp.engines.spark.tables import batch_of, group_starts, sliced, whole_groups
 from scdp.errors import InputError, MissingExtraError
 from scdp.linkage.ensemble import Ensemble, Knots
-from scdp.linkage.law import Pairs
 from scdp.linkage.shards import split_shards
 from scdp.table.records import records_from
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from linkage.test_law_gold import LEVEL, N_DRAWS, WEIGHTS, goodness, some_pairs
+from scdp.compare.features import Pairs
 from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import enumerate_law, look_at_few
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.forward import sample_partition, stream_of
-from scdp.linkage.law import NO_MERGE, Pairs
+from scdp.linkage.law import NO_MERGE
 from twins.linkage import (
     canonical,
     conditional_law,

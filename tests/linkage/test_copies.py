@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scdp import EntityResolver, Spec, compare
+from scdp.compare.features import MOST_COPIES, Copies
 from scdp.datasets import make_records
-from scdp.linkage.shards import MOST_COPIES, Copies
 from scdp.table.records import records_from
 
 SPEC = Spec("entity", [compare.edit("name"), compare.exact("city")])

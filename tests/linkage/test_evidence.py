@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scdp.compare.features import Layout
 from scdp.linkage import evidence as module
 from scdp.linkage.evidence import (
     AGREES,
@@ -19,7 +20,6 @@ from scdp.linkage.evidence import (
     TYPICAL,
     Dependence,
     Evidence,
-    Layout,
     TableEvidence,
     levels_of,
     lift_of_places,

@@ -9,15 +9,15 @@ import pytest
 
 from scdp import compare
 from scdp.compare.distances import Distances
-from scdp.compare.features import Columns, Comparer
+from scdp.compare.features import Columns, Comparer, Layout, Pairs
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.folds import canonical_labels
 from scdp.linkage import fit
 from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
-from scdp.linkage.evidence import Evidence, Layout, TableEvidence, levels_of, member_weights
+from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, member_weights
 from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
-from scdp.linkage.law import NO_MERGE, Pairs, Weights
+from scdp.linkage.law import NO_MERGE, Weights
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
 from scdp.linkage.training.folds import (
     LabelledPairs,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scdp.blocking import connected_components
+from scdp.compare.features import Pairs
 from scdp.folds import canonical_labels
 from scdp.linkage.forward import (
     FEW,
@@ -16,7 +17,7 @@ from scdp.linkage.forward import (
     stream_of,
     uniform,
 )
-from scdp.linkage.law import Pairs, Weights, log_likelihood_grad
+from scdp.linkage.law import Weights, log_likelihood_grad
 from twins.linkage import log_likelihood
 from twins.linkage import sample_partition as sample_plainly
 

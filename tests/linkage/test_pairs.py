@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from scdp.compare.distances import Distances
-from scdp.linkage.law import Pairs
+from scdp.compare.features import Pairs
 from scdp.linkage.sources import pairs_of
 
 

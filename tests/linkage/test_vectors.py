@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scdp.linkage.law import Pairs
+from scdp.compare.features import Pairs
 from scdp.linkage.sources import (
     N_NEIGHBOURS,
     WALK_STEPS,

@@ -10,8 +10,8 @@ from typing import Any
 
 from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 
+from scdp.compare.content import SORTS
 from scdp.compare.names import nickname_groups
-from scdp.compare.works import SORTS
 
 
 def word_cost(one: str, other: str, initial: float, nickname: float) -> float:

@@ -9,10 +9,11 @@ import numpy as np
 
 from scdp._typing import Features, Floats, Integers
 from scdp.blocking.hashes import mixed
+from scdp.compare.features import Layout, Pairs
 from scdp.estimators.conditions import Conditions
-from scdp.linkage.evidence import EDGES, Dependence, Layout, TableEvidence
+from scdp.linkage.evidence import EDGES, Dependence, TableEvidence
 from scdp.linkage.forward import Names
-from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Pairs, Weights
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
 
 Partition = tuple[int, ...]
 

@@ -21,13 +21,12 @@ from scdp.blocking.rules import Blocking, Rule, equal, identical, neighbourhood,
 if TYPE_CHECKING:
     from scdp.blocking.candidates import (
         CandidatePairs,
-        Components,
         candidate_pairs,
-        connected_components,
         read_pair_chunks,
         stream_candidate_pairs,
     )
     from scdp.blocking.learn import LearnedRules, learn_blocking, learn_blockings
+    from scdp.components import Components, connected_components
 
 __all__ = [
     "Blocking",
@@ -58,21 +57,21 @@ __all__ = [
 
 # Loaded on first use: a blocking is described without compiling kernels.
 _HOME = {
-    "CandidatePairs": "candidates",
-    "Components": "candidates",
-    "LearnedRules": "learn",
-    "candidate_pairs": "candidates",
-    "connected_components": "candidates",
-    "learn_blocking": "learn",
-    "learn_blockings": "learn",
-    "read_pair_chunks": "candidates",
-    "stream_candidate_pairs": "candidates",
+    "CandidatePairs": "scdp.blocking.candidates",
+    "Components": "scdp.components",
+    "LearnedRules": "scdp.blocking.learn",
+    "candidate_pairs": "scdp.blocking.candidates",
+    "connected_components": "scdp.components",
+    "learn_blocking": "scdp.blocking.learn",
+    "learn_blockings": "scdp.blocking.learn",
+    "read_pair_chunks": "scdp.blocking.candidates",
+    "stream_candidate_pairs": "scdp.blocking.candidates",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f"scdp.blocking.{_HOME[name]}"), name)
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'scdp.blocking' has no attribute {name!r}")
 
 

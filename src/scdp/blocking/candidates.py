@@ -1,7 +1,4 @@
-"""Candidate pairs: found and kept in Parquet files, through DuckDB, never all at once; and the components they join.
-
-Components are independent given the global parameters, so each can be clustered by itself.
-"""
+"""Candidate pairs in Parquet files, through DuckDB: chunks of pairs go in and come out, never all at once."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp._compile import kernel
 from scdp.blocking.index import Oversized, PairIndex, build_index
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.pairs import (
@@ -34,91 +30,6 @@ from scdp.blocking.pairs import (
 from scdp.blocking.rules import Blocking, check_count
 from scdp.errors import InputError
 from scdp.table.records import Records
-
-Rows = NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class Components:
-    """`labels[i]` is the smallest record connected to record i.
-
-    Component c holds the records members[offsets[c]:offsets[c + 1]], ascending; components are in the order of
-    their smallest record.
-    """
-
-    labels: Rows
-    offsets: NDArray[np.int64]
-    members: Rows
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, component: int) -> Rows:
-        """The records of one component."""
-        if not 0 <= component < len(self):
-            raise IndexError(f"component {component} of {len(self)}")
-        return self.members[self.offsets[component] : self.offsets[component + 1]]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        return np.diff(self.offsets)
-
-    @property
-    def codes(self) -> Rows:
-        """The number of each record's component."""
-        codes = np.empty(len(self.labels), dtype=np.int32)
-        codes[self.members] = np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
-        return codes
-
-
-def connected_components(n_records: int, edges: Iterable[tuple[ArrayLike, ArrayLike]]) -> Components:
-    """The components of records 0 to n_records - 1 under edges that come in chunks of two arrays."""
-    parents = np.arange(n_records, dtype=np.int32)
-    for ends in edges:
-        left, right = (_checked(end, n_records) for end in ends)
-        if len(left) != len(right):
-            raise InputError(f"edges: {len(left)} left ends and {len(right)} right ones; give as many")
-        unite(parents, left, right)
-    flatten(parents)
-    members = np.argsort(parents, kind="stable").astype(np.int32)
-    ordered = parents[members]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    return Components(parents, np.append(starts, n_records).astype(np.int64), members)
-
-
-def _checked(end: ArrayLike, n_records: int) -> Rows:
-    rows = np.asarray(end)
-    if rows.size and not (rows.min() >= 0 and rows.max() < n_records):
-        raise InputError(f"edges: an end is not among the records 0 to {n_records - 1}; check the pairs")
-    return np.ascontiguousarray(rows, dtype=np.int32)
-
-
-@kernel
-def root_of(parents: Rows, row: int) -> int:
-    """The root of a record; on the way every second one is hung higher."""
-    while parents[row] != row:
-        parents[row] = parents[parents[row]]
-        row = parents[row]
-    return row
-
-
-@kernel
-def unite(parents: Rows, left: Rows, right: Rows) -> None:
-    """Join the trees of both ends of every edge; the smaller root stays root."""
-    for edge in range(len(left)):
-        a, b = root_of(parents, left[edge]), root_of(parents, right[edge])
-        if a < b:
-            parents[b] = a
-        elif b < a:
-            parents[a] = b
-
-
-@kernel
-def flatten(parents: Rows) -> None:
-    """Hang every record at its root; a parent is never larger than its child."""
-    for row in range(len(parents)):
-        parents[row] = parents[parents[row]]
-
 
 LIMIT = 10**9
 _TABLE = "read_parquet(?, file_row_number = true, hive_partitioning = false)"

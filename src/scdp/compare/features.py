@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scdp._typing import Features, Floats, Groups, Integers
 from scdp.compare import Comparison, Prepared
 from scdp.compare.prepared import MISSING, Frequencies, prepare_all, value_key
-from scdp.linkage.evidence import PLACES, Layout
-from scdp.linkage.law import Pairs
-from scdp.table.records import Records
+from scdp.table.records import EncodedColumn, Records
+from scdp.table.spec import Spec
 
 # All pairs of up to so many (about 2,450 records) are compared; of more records only candidates are.
 MOST_PAIRS = 3_000_000
@@ -30,6 +32,7 @@ TIMED_PAIRS, SHORTEST_TIME = 4_000, 1e-7
 
 
 # Families of columns that tell the same thing in part: parts of an address, and ways of writing a name.
+PLACES = 0
 PLACE_KINDS = ("address", "geo")
 NAME_KINDS = ("person_name", "email")
 PLACE_WORDS = {
@@ -45,6 +48,111 @@ def find_family(field: Comparison) -> int:
         return 1
     words = {word for name in field.columns for word in re.split(r"[^a-z]+", name.lower())}
     return PLACES if field.kind in PLACE_KINDS or words & PLACE_WORDS else -1
+
+
+class Layout(NamedTuple):
+    """Where the features of a pair are: the distances of all comparisons first.
+
+    `share` is how much of its columns' evidence each comparison gives: comparisons of one column tell the same thing,
+    and count as one together, also where one of them takes in other columns. Such comparisons are one `group`.
+    Groups of one `family` (-1 = none) may depend on each other: parts of an address, ways of writing a name. `rarity`
+    is the feature that holds the nats of the common value of two records, -1 where there is none.
+    """
+
+    share: Floats
+    rarity: Integers
+    group: Integers
+    family: Integers
+
+    @property
+    def n_comparisons(self) -> int:
+        return len(self.share)
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.group.max(initial=-1)) + 1
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Sequence[str] | None],
+        rarity: Sequence[int],
+        families: Sequence[int] | None = None,
+    ) -> Self:
+        """From the columns of each comparison (None: no evidence), the places of nats, and the families."""
+        n_comparisons = Counter(name for each in columns if each is not None for name in set(each))
+        share = [0.0 if each is None else 1.0 / max(n_comparisons[name] for name in each) for each in columns]
+        group = _group_by_columns(columns)
+        family = np.full(group.max(initial=-1) + 1, -1)
+        np.maximum.at(family, group, -1 if families is None else np.array(families, dtype=np.int64))
+        return cls(np.array(share), np.array(rarity, dtype=np.int64), group, family)
+
+
+def _group_by_columns(columns: Sequence[Sequence[str] | None]) -> Integers:
+    """The number of the group of each comparison: those that share a column, also through others, are one group."""
+    group = list(range(len(columns)))
+    for one, first in enumerate(columns):
+        for other, second in enumerate(columns[:one]):
+            if first is not None and second is not None and set(first) & set(second):
+                group = [group[other] if each == group[one] else each for each in group]
+    return np.unique(group, return_inverse=True)[1].astype(np.int64)
+
+
+class Neighbours(NamedTuple):
+    """Of item i: the items `other[start[i]:start[i + 1]]`, and at the same places the numbers of their pairs."""
+
+    start: Integers
+    other: NDArray[np.int32]
+    pair: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Candidate pairs of `n_items` items, each once; `features` is (pairs, features)."""
+
+    n_items: int
+    left: Integers
+    right: Integers
+    features: Features
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def n_features(self) -> int:
+        return self.features.shape[1]
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        both = np.concatenate([self.left, self.right])
+        # Stable, so that neighbours stand in the order of their pairs whatever the sorting does.
+        order = np.argsort(both, kind="stable")
+        start = np.zeros(self.n_items + 1, dtype=np.int64)
+        np.cumsum(np.bincount(both, minlength=self.n_items), out=start[1:])
+        other = np.concatenate([self.right, self.left])[order].astype(np.int32)
+        return Neighbours(start, other, (order % max(len(self), 1)).astype(np.int32))
+
+    def take(self, items: NDArray[Any]) -> Pairs:
+        """The pairs among some items, which are numbered anew in the order given."""
+        place = np.full(self.n_items, -1, dtype=np.int64)
+        place[items] = np.arange(len(items))
+        left, right = place[self.left], place[self.right]
+        kept = (left >= 0) & (right >= 0)
+        return Pairs(len(items), left[kept], right[kept], self.features[kept])
+
+    def select(self, mask: NDArray[np.bool_]) -> Pairs:
+        """The marked pairs; items keep their numbers."""
+        return Pairs(self.n_items, self.left[mask], self.right[mask], self.features[mask])
+
+    def within(self, mask: NDArray[np.bool_]) -> Pairs:
+        """The pairs of which both items are marked; items keep their numbers."""
+        kept = mask[self.left] & mask[self.right]
+        return self if kept.all() else self.select(kept)
+
+    def with_column(self, column: NDArray[Any]) -> Pairs:
+        """The same pairs with one more feature."""
+        features = np.column_stack([self.features, column.astype(np.float32)])
+        return Pairs(self.n_items, self.left, self.right, features)
 
 
 class Columns(NamedTuple):
@@ -213,3 +321,68 @@ def _value_nats(prepared: Prepared, supplied: Frequencies | None) -> Floats:
     else:
         counts, total = supplied.of(prepared.vocabulary), float(max(supplied.n_records, 1))
     return np.log(total / counts)
+
+
+# More copies of a record than this are one; fewer are compared like any other records.
+MOST_COPIES = 25
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """`kept` are the rows that are compared; each row stays with the kept row at its place in `stays_with`."""
+
+    kept: Integers
+    stays_with: Integers
+
+    @classmethod
+    def find(cls, records: Records, spec: Spec, groups: Groups, known: Integers) -> Self:
+        """Rows equal in all compared columns, in one group, of unknown cluster; one without a value is no copy."""
+        n = len(records)
+        code = np.zeros(n, dtype=np.int64)
+        filled = np.zeros(n, dtype=bool)
+        columns = dict.fromkeys(name for field in spec.fields for name in field.columns)
+        for name in columns:
+            column = records.encoded(name)
+            if column is None:
+                column = EncodedColumn.of(
+                    [None if cell is None else str(cell) for cell in records[name].tolist()]
+                )
+            assert column is not None
+            filled |= column.codes >= 0
+            code = _encode(code * (len(column.texts) + 1) + column.codes + 1)
+        if groups is not None:
+            numbers = np.unique(groups, return_inverse=True)[1]
+            code = _encode(code * (int(numbers.max(initial=0)) + 1) + numbers)
+        # Rows of given clusters are no copies, whatever they hold.
+        code = _encode(2 * code + (known >= 0))
+        order = np.argsort(code, kind="stable")
+        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+        rank = np.empty(n, dtype=np.int64)
+        rank[order] = np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))
+        first = np.empty(n, dtype=np.int64)
+        first[order] = np.repeat(order[starts], np.diff(np.append(starts, n)))
+        many = np.empty(n, dtype=bool)
+        sizes = np.diff(np.append(starts, n))
+        many[order] = np.repeat(sizes > MOST_COPIES, sizes)
+        extra = (rank > 0) & many & filled & (known < 0)
+        kept = np.flatnonzero(~extra)
+        place = np.full(n, -1, dtype=np.int64)
+        place[kept] = np.arange(len(kept))
+        return cls(kept, np.where(extra, place[first], place))
+
+    def any(self) -> bool:
+        """Whether there are rows that are not compared."""
+        return len(self.kept) < len(self.stays_with)
+
+    def spread(self, drawn: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Draws of all rows from those of the kept ones; rows are labelled by the first row of their cluster."""
+        rows = self.kept.astype(np.int32)
+        found = np.empty((len(drawn), len(self.stays_with)), np.int32)
+        # Draw by draw: all at once would hold the draws three times.
+        for place, labels in enumerate(drawn):
+            np.take(rows[labels], self.stays_with, out=found[place], mode="clip")
+        return found
+
+
+def _encode(values: NDArray[Any]) -> Integers:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)

@@ -24,9 +24,9 @@ from scdp.compare.amounts import (
     SWAPPED,
     TWO_PARTS,
 )
-from scdp.compare.contacts import APART as PHONES_APART
-from scdp.compare.contacts import LAST_DIGITS, LOCAL_DIGITS, SAME_AREA, SAME_END
-from scdp.compare.contacts import ONE_DIGIT as ONE_DIGIT_OF_PHONE
+from scdp.compare.content import APART as PHONES_APART
+from scdp.compare.content import LAST_DIGITS, LOCAL_DIGITS, SAME_AREA, SAME_END
+from scdp.compare.content import ONE_DIGIT as ONE_DIGIT_OF_PHONE
 
 Ids = NDArray[np.int32]
 Rows = NDArray[np.int64]

@@ -20,15 +20,19 @@ from scdp.compare.amounts import (
     parse_place,
     parse_year,
 )
-from scdp.compare.contacts import (
+from scdp.compare.content import (
     AddressScorer,
+    NounScorer,
     PhoneScorer,
+    TitleScorer,
     TwoPartScorer,
     address_tokens,
     email_tokens,
     parse_address,
     parse_email,
     parse_phone,
+    parse_proper_noun,
+    parse_title,
     parse_url,
     phone_tokens,
 )
@@ -61,7 +65,6 @@ from scdp.compare.words import (
     rare_words_scorer,
     tfidf_scorer,
 )
-from scdp.compare.works import NounScorer, TitleScorer, parse_proper_noun, parse_title
 from scdp.errors import InputError
 
 if TYPE_CHECKING:

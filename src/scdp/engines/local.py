@@ -23,11 +23,11 @@ from pathlib import Path
 
 from scdp._parallel import map_in_threads
 from scdp._typing import Integers
+from scdp.compare.features import Pairs
 from scdp.engines.finished import FinishedShards
 from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.law import Pairs
 from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, all_apart, split_shards
 
 # Below this many pairs threads do as well: processes take seconds to start and a quarter of a gigabyte each.

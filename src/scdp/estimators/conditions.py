@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from scdp._typing import Booleans, Integers
+from scdp.compare.features import Pairs
 from scdp.errors import InputError
-from scdp.linkage.law import Pairs
 from scdp.table.decisions import Constraints
 from scdp.table.records import Records
 from scdp.table.spec import Spec

@@ -14,11 +14,10 @@ import numpy as np
 
 from scdp._parallel import StepProgress
 from scdp._typing import Integers
-from scdp.compare.features import MOST_PAIRS, Comparer
+from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import Blocked, settle_blocked
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.law import Pairs
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold
 from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, draw_members, maximise
 from scdp.linkage.training.prior import PRIOR_SPREAD, Prior

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
-from scdp.blocking import Blocking, connected_components
+from scdp.blocking import Blocking
 from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
 from scdp.compare import Comparison
-from scdp.compare.features import Comparer
+from scdp.compare.features import Comparer, Pairs
+from scdp.components import connected_components
 from scdp.estimators.conditions import Conditions
 from scdp.io.memory import give_back_memory
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.law import Pairs
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.table.records import Records
 

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.compare.features import Pairs
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.forward import Names, sample_partitions, stream_of
-from scdp.linkage.law import NO_MERGE, Pairs, Weights
+from scdp.linkage.law import NO_MERGE, Weights
 from scdp.linkage.trees import Trees
 
 MISSING = -1

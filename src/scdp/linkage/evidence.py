@@ -8,8 +8,6 @@ a value as often as it occurs.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -17,6 +15,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.compare.features import PLACES, Layout
 
 # A distance up to the first edge is in the first level, and so on; larger ones are in the last level.
 EDGES = np.array([1e-6, 0.08, 0.17, 0.3, 0.5, 0.7])
@@ -39,9 +38,9 @@ DIFFERS = -3.0
 UNLIKE_MATCHES = 0.05
 # Joint agreements are few where they are fewer than this.
 FEW_JOINT = 0.5
-# The family of places. Strangers that agree in one part of an address agree in another as often as this, which counts
+# Strangers that agree in one part of an address agree in another as often as this, which counts
 # as much as so many of them.
-PLACES, JOINT_SHARE, JOINT_PAIRS = 0, 0.5, 2.0
+JOINT_SHARE, JOINT_PAIRS = 0.5, 2.0
 # A corrected share of strangers keeps at least this part of what was seen.
 LEAST_LEFT = 0.05
 N_ROUNDS = 3
@@ -172,44 +171,6 @@ def count_agreements(
                         elif parent[h] == g:
                             once += min(lift[h], both)
                         counts[g, h, 3] += 1.0 / (1.0 + np.exp(min(once + log_odds, 50.0)))
-
-
-class Layout(NamedTuple):
-    """Where the features of a pair are: the distances of all comparisons first.
-
-    `share` is how much of its columns' evidence each comparison gives: comparisons of one column tell the same thing,
-    and count as one together, also where one of them takes in other columns. Such comparisons are one `group`.
-    Groups of one `family` (-1 = none) may depend on each other: parts of an address, ways of writing a name. `rarity`
-    is the feature that holds the nats of the common value of two records, -1 where there is none.
-    """
-
-    share: Floats
-    rarity: Integers
-    group: Integers
-    family: Integers
-
-    @property
-    def n_comparisons(self) -> int:
-        return len(self.share)
-
-    @property
-    def n_groups(self) -> int:
-        return int(self.group.max(initial=-1)) + 1
-
-    @classmethod
-    def of(
-        cls,
-        columns: Sequence[Sequence[str] | None],
-        rarity: Sequence[int],
-        families: Sequence[int] | None = None,
-    ) -> Self:
-        """From the columns of each comparison (None: no evidence), the places of nats, and the families."""
-        n_comparisons = Counter(name for each in columns if each is not None for name in set(each))
-        share = [0.0 if each is None else 1.0 / max(n_comparisons[name] for name in each) for each in columns]
-        group = _group_by_columns(columns)
-        family = np.full(group.max(initial=-1) + 1, -1)
-        np.maximum.at(family, group, -1 if families is None else np.array(families, dtype=np.int64))
-        return cls(np.array(share), np.array(rarity, dtype=np.int64), group, family)
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,16 +356,6 @@ def _spanning_tree(lift: Floats) -> Dependence:
         closer = ~connected & (whole[g] > best)
         best[closer], nearest[closer] = whole[g][closer], g
     return found
-
-
-def _group_by_columns(columns: Sequence[Sequence[str] | None]) -> Integers:
-    """The number of the group of each comparison: those that share a column, also through others, are one group."""
-    group = list(range(len(columns)))
-    for one, first in enumerate(columns):
-        for other, second in enumerate(columns[:one]):
-            if first is not None and second is not None and set(first) & set(second):
-                group = [group[other] if each == group[one] else each for each in group]
-    return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
 def levels_of(features: Features, n_comparisons: int, weight: Floats | None = None) -> Floats:

@@ -15,9 +15,9 @@ import numpy as np
 
 from scdp._parallel import Progress, StepProgress
 from scdp._typing import Integers
+from scdp.compare.features import Layout, Pairs
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.evidence import Evidence, Layout, TableEvidence
-from scdp.linkage.law import Pairs
+from scdp.linkage.evidence import Evidence, TableEvidence
 from scdp.linkage.training.folds import (
     LabelledPairs,
     LabelledSource,

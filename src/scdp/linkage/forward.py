@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.blocking.hashes import mixed
-from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Neighbours, Weights, choose, sample_cluster
+from scdp.compare.features import Neighbours
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose, sample_cluster
 
 Names = NDArray[np.uint64]
 _STEPS_OF_TWO_TO_THE_53 = 2.0**-53

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scdp._parallel import Progress
 from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
-from scdp.compare.features import MOST_PAIRS, Columns, Comparer
+from scdp.compare.features import MOST_PAIRS, Columns, Comparer, Copies
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.conditions import Conditions
@@ -28,7 +28,7 @@ from scdp.linkage.answers import learn_in_table
 from scdp.linkage.candidates import Blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
-from scdp.linkage.shards import Copies, Draws, Engine, all_apart
+from scdp.linkage.shards import Draws, Engine, all_apart
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import (
     calibration_from_parts,

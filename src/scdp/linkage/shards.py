@@ -7,22 +7,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp._typing import Features, Groups, Integers
-from scdp.blocking import connected_components
+from scdp._typing import Features, Integers
 from scdp.blocking.index import Oversized
+from scdp.compare.features import Pairs
+from scdp.components import connected_components
 from scdp.estimators.conditions import Conditions
 from scdp.io.memory import give_back_memory
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.law import Pairs
-from scdp.table.records import EncodedColumn, Records
-from scdp.table.spec import Spec
 
 Draws = NDArray[np.int32]
 Progress = Callable[[int, int], None]
@@ -222,68 +220,3 @@ class InThreads(OnThisMachine):
         draws = ensemble.sample(pairs, known, n_draws, seed, self.n_jobs, progress, conditions=conditions)
         label_by_first(draws, np.arange(pairs.n_items))
         return draws
-
-
-# More copies of a record than this are one; fewer are compared like any other records.
-MOST_COPIES = 25
-
-
-@dataclass(frozen=True, eq=False)
-class Copies:
-    """`kept` are the rows that are compared; each row stays with the kept row at its place in `stays_with`."""
-
-    kept: Integers
-    stays_with: Integers
-
-    @classmethod
-    def find(cls, records: Records, spec: Spec, groups: Groups, known: Integers) -> Self:
-        """Rows equal in all compared columns, in one group, of unknown cluster; one without a value is no copy."""
-        n = len(records)
-        code = np.zeros(n, dtype=np.int64)
-        filled = np.zeros(n, dtype=bool)
-        columns = dict.fromkeys(name for field in spec.fields for name in field.columns)
-        for name in columns:
-            column = records.encoded(name)
-            if column is None:
-                column = EncodedColumn.of(
-                    [None if cell is None else str(cell) for cell in records[name].tolist()]
-                )
-            assert column is not None
-            filled |= column.codes >= 0
-            code = _encode(code * (len(column.texts) + 1) + column.codes + 1)
-        if groups is not None:
-            numbers = np.unique(groups, return_inverse=True)[1]
-            code = _encode(code * (int(numbers.max(initial=0)) + 1) + numbers)
-        # Rows of given clusters are no copies, whatever they hold.
-        code = _encode(2 * code + (known >= 0))
-        order = np.argsort(code, kind="stable")
-        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-        rank = np.empty(n, dtype=np.int64)
-        rank[order] = np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))
-        first = np.empty(n, dtype=np.int64)
-        first[order] = np.repeat(order[starts], np.diff(np.append(starts, n)))
-        many = np.empty(n, dtype=bool)
-        sizes = np.diff(np.append(starts, n))
-        many[order] = np.repeat(sizes > MOST_COPIES, sizes)
-        extra = (rank > 0) & many & filled & (known < 0)
-        kept = np.flatnonzero(~extra)
-        place = np.full(n, -1, dtype=np.int64)
-        place[kept] = np.arange(len(kept))
-        return cls(kept, np.where(extra, place[first], place))
-
-    def any(self) -> bool:
-        """Whether there are rows that are not compared."""
-        return len(self.kept) < len(self.stays_with)
-
-    def spread(self, drawn: Draws) -> Draws:
-        """Draws of all rows from those of the kept ones; rows are labelled by the first row of their cluster."""
-        rows = self.kept.astype(np.int32)
-        found = np.empty((len(drawn), len(self.stays_with)), np.int32)
-        # Draw by draw: all at once would hold the draws three times.
-        for place, labels in enumerate(drawn):
-            np.take(rows[labels], self.stays_with, out=found[place], mode="clip")
-        return found
-
-
-def _encode(values: NDArray[Any]) -> Integers:
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)

@@ -17,11 +17,10 @@ from scdp._typing import Floats, Integers
 from scdp.blocking import CandidatePairs, candidate_pairs
 from scdp.blocking.by_size import MOST_CANDIDATES_A_RECORD, Ladder
 from scdp.compare.distances import Distances, safe_unit
-from scdp.compare.features import Comparer
+from scdp.compare.features import Comparer, Pairs
 from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import draw_strangers
-from scdp.linkage.law import Pairs
 from scdp.linkage.training.folds import LabelledPairs, choose_whole, take_whole_clusters
 from scdp.table.records import Records
 from scdp.table.spec import Spec

@@ -13,14 +13,13 @@ import numpy as np
 
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
-from scdp.compare.features import MOST_PAIRS, Comparer
+from scdp.compare.features import MOST_PAIRS, Comparer, Neighbours, Pairs
 from scdp.estimators.inputs import Compared
 from scdp.linkage.answers import ComparedPairs, learn_from_answers
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
 from scdp.linkage.forward import sample_partition, stream_of
-from scdp.linkage.law import Neighbours, Pairs
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import label_by_first
 from scdp.review.beliefs import Beliefs

@@ -17,15 +17,14 @@ import numpy as np
 
 from scdp._parallel import count_workers
 from scdp._typing import Booleans, Features, Integers, SmallIntegers
-from scdp.blocking import connected_components
 from scdp.compare import Comparison
-from scdp.compare.features import Comparer, ValueCounts
+from scdp.compare.features import Comparer, Pairs, ValueCounts
+from scdp.components import connected_components
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import labels_from
 from scdp.estimators.inputs import Compared, settle_conditions
 from scdp.linkage.candidates import N_STRANGERS, draw_strangers
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.law import Pairs
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
 from scdp.posterior import Posterior

@@ -13,7 +13,7 @@ from functools import partial
 
 from scdp.compare.amounts import parse_date, parse_duration, parse_place, parse_year
 from scdp.compare.cells import cell_text, placeholder_key, year
-from scdp.compare.contacts import has_street_word
+from scdp.compare.content import has_street_word
 from scdp.compare.names import has_legal_form, nickname_groups, to_latin, word_set, words_of
 from scdp.compare.words import WEAK, parse_codes_in_text
 from scdp.table.records import Records

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from scdp._typing import Integers
-from scdp.blocking.candidates import connected_components
+from scdp.components import connected_components
 from scdp.engines.spark.session import mapped, saved, worker_errors
 from scdp.engines.spark.tables import batch_of, group_starts, integers
 

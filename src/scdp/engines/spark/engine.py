@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scdp._typing import Integers
 from scdp.blocking.candidates import search_of
 from scdp.blocking.rules import Blocking
-from scdp.compare.features import Comparer
+from scdp.compare.features import Comparer, Pairs
 from scdp.engines.spark.candidates import candidate_pairs
 from scdp.engines.spark.components import components
 from scdp.engines.spark.features import CompareJob, check_fields, compare_pairs
@@ -25,7 +25,6 @@ from scdp.engines.spark.tables import SparkRecords, batch_of, integers, records_
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, sample_candidates, settle
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.law import Pairs
 from scdp.linkage.shards import (
     ENTRIES_AT_ONCE,
     BlockedDraws,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Booleans, Floats, Integers
-from scdp.blocking import connected_components
+from scdp.components import connected_components
 from scdp.estimators.conditions import Conditions
 from scdp.posterior import Posterior
 

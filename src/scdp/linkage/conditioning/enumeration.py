@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Neighbours, Weights
+from scdp.compare.features import Neighbours
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
 
 States = NDArray[np.int8]
 # Of more records and given clusters there are too many states.

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.compare.features import Neighbours
 from scdp.estimators.conditions import Limits
 from scdp.linkage.forward import Names, Room, shuffle, uniform
-from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Neighbours, Weights, choose
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose
 
 
 class Bounds(NamedTuple):

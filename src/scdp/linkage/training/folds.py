@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.compare.features import Layout, Pairs
 from scdp.errors import InputError
 from scdp.folds import canonical_labels, held_out_sets
 from scdp.linkage.ensemble import BASE, FLOOR, NEGLIGIBLE, Knots, Parameters, Places
-from scdp.linkage.evidence import Evidence, Layout, TableEvidence, levels_of, log_odds, member_weights
-from scdp.linkage.law import Pairs
+from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, log_odds, member_weights
 
 N_ORDERS = 2
 N_FOLDS = 5
