@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from scdp.compare.amounts import (
@@ -41,11 +42,11 @@ from scdp.compare.scorers import (
     ExactScorer,
     FunctionScorer,
     NumberScorer,
-    RapidFuzzScorer,
     Scorer,
     SharedNamesScorer,
     SubstringScorer,
     TokenSetScorer,
+    rapidfuzz_scorer,
 )
 from scdp.compare.words import (
     AcronymScorer,
@@ -101,15 +102,6 @@ class Kind:
         return next((phrase for largest, phrase in self.levels if distance <= largest), "different")
 
 
-def _rapidfuzz(measure: str) -> MakeScorer:
-    def make(prepared: Prepared) -> Scorer:
-        from rapidfuzz import distance
-
-        return RapidFuzzScorer(prepared.vocabulary, getattr(distance, measure).normalized_distance)
-
-    return make
-
-
 def _scaled_numbers(prepared: Prepared) -> Scorer:
     comparison = prepared.comparison
     if comparison.scale is None:
@@ -148,7 +140,7 @@ def _levels(what: str, *phrases: tuple[float, str]) -> tuple[tuple[float, str], 
     return ((0.0, f"the same {what}"), *phrases, (1.0, f"another {what}"))
 
 
-_EDIT = _rapidfuzz("Levenshtein")
+_EDIT = partial(rapidfuzz_scorer, "Levenshtein")
 _WORDS = _levels(
     "words", (0.2, "nearly the same words"), (0.5, "many words in common"), (0.99, "few words in common")
 )
@@ -166,8 +158,8 @@ BUILT_IN: dict[str, Kind] = {
         lambda prepared: SubstringScorer(prepared.vocabulary),
         levels=_levels("text", (0.6, "a long part in common"), (0.99, "a short part in common")),
     ),
-    "longest_common_subsequence": Kind("text", _rapidfuzz("LCSseq"), levels=_TEXT),
-    "jaro_winkler": Kind("text", _rapidfuzz("JaroWinkler"), levels=_TEXT),
+    "longest_common_subsequence": Kind("text", partial(rapidfuzz_scorer, "LCSseq"), levels=_TEXT),
+    "jaro_winkler": Kind("text", partial(rapidfuzz_scorer, "JaroWinkler"), levels=_TEXT),
     "token_set": Kind(
         "text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split, levels=_WORDS
     ),

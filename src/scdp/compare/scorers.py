@@ -6,13 +6,16 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
 from scdp.errors import InputError
+
+if TYPE_CHECKING:
+    from scdp.compare.prepared import Prepared
 
 # Below this many pairs starting threads costs more than it saves.
 PAIRS_WORTH_A_THREAD = 20_000
@@ -89,6 +92,13 @@ class RapidFuzzScorer:
         queries, choices = self._texts[left].tolist(), self._texts[right].tolist()
         threads = thread_count(workers, len(queries))
         return cpdist(queries, choices, scorer=self._measure, dtype=np.float32, workers=threads)
+
+
+def rapidfuzz_scorer(measure: str, prepared: Prepared) -> RapidFuzzScorer:
+    """The scorer of texts by one of RapidFuzz's measures, by its name."""
+    from rapidfuzz import distance
+
+    return RapidFuzzScorer(prepared.vocabulary, getattr(distance, measure).normalized_distance)
 
 
 class SubstringScorer(PairScorer):
