@@ -25,7 +25,7 @@ from benchmarks import paper_specs as specs
 from benchmarks.honesty import read
 from scdp import EntityResolver
 from scdp.compare import Comparison
-from scdp.folds import canonical_labels
+from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records

@@ -19,8 +19,8 @@ from scdp import EntityResolver
 from scdp.blocking import candidate_pairs
 from scdp.compare.features import Copies
 from scdp.datasets import Labelled
-from scdp.folds import canonical_labels
 from scdp.linkage.candidates import MOST_CANDIDATES
+from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper.datasets import load_historical
 from scdp.table.propose import proposed_comparisons

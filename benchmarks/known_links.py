@@ -25,7 +25,7 @@ import numpy as np
 
 from scdp import EntityResolver, Spec
 from scdp.estimators.clustering import Linked, draw_linked
-from scdp.folds import canonical_labels
+from scdp.linkage.training.folds import canonical_labels
 from scdp.table.readers import read_records
 from scdp.table.records import Records
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from scdp import EntityResolver, Spec
 from scdp.datasets import make_records
-from scdp.folds import canonical_labels
+from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import f_score
 from scdp.store.files import DELETED, ENTITY, Manifest, replay, write_generation
 from scdp.store.store import Store

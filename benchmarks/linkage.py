@@ -16,7 +16,7 @@ import numpy as np
 
 from scdp import EntityResolver
 from scdp.datasets import Labelled
-from scdp.folds import canonical_labels
+from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper import baselines
 from scdp.paper.datasets import load_febrl3, load_historical, load_restaurant

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from scdp import EntityResolver
 from scdp.datasets import Labelled
-from scdp.folds import canonical_labels
+from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper import baselines
 from scdp.paper.protocol import name_within_groups

@@ -16,7 +16,6 @@ LAYERS = [
         "_compile",
         "_typing",
         "_parallel",
-        "folds",
         "components",
         "metrics",
         "io",

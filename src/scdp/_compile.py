@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
-from scdp.io.cache import cache_root
+from scdp.io.leftovers import cache_root
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

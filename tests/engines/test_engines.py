@@ -17,8 +17,7 @@ import pytest
 
 from scdp.compare.features import Layout, Pairs
 from scdp.engines import LocalEngine, local
-from scdp.engines.finished import FinishedShards, ShardWarning, shard_files
-from scdp.engines.local import Worker
+from scdp.engines.local import FinishedShards, ShardWarning, Worker, shard_files
 from scdp.errors import InputError
 from scdp.io import sealed
 from scdp.linkage import shards as shards_module

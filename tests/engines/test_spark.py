@@ -128,7 +128,7 @@ def check_components(spark: Any) -> None:
 
 
 def check_labels(spark: Any, n_records: int, edges: Any, left: Any, right: Any) -> None:
-    from scdp.engines.spark.components import components
+    from scdp.engines.spark.engine import components
 
     found = components(spark.range(n_records).toDF("row"), edges)
     wanted = connected_components(n_records, [(left, right)])
@@ -157,9 +157,8 @@ def check_numbering(spark: Any) -> None:
 
 
 def check_errors(spark: Any) -> None:
-    from scdp.engines.spark.features import CompareJob, compare_pairs
-    from scdp.engines.spark.session import worker_errors
-    from scdp.engines.spark.tables import frame_to_spark, records_to_spark
+    from scdp.engines.spark.engine import CompareJob, compare_pairs
+    from scdp.engines.spark.tables import frame_to_spark, records_to_spark, worker_errors
 
     def frame(**columns: Any) -> Any:
         return spark.createDataFrame(pa.table(columns))
@@ -226,7 +225,7 @@ def blocked_by(fitted: ResolverFit, records: Records) -> Blocked:
 def check_compared(spark: Any, blocked: Blocked) -> int:
     """The pairs that are kept and their features are those of one machine; returns how many there are."""
     from scdp.engines.spark.candidates import candidate_pairs as pairs_on_spark
-    from scdp.engines.spark.features import CompareJob, compare_pairs
+    from scdp.engines.spark.engine import CompareJob, compare_pairs
     from scdp.engines.spark.tables import records_to_spark
 
     wanted = compare_candidates(blocked, workers=1).pairs

@@ -12,7 +12,6 @@ from scdp.compare.distances import Distances
 from scdp.compare.features import Columns, Comparer, Layout, Pairs
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.folds import canonical_labels
 from scdp.linkage import fit
 from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
 from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, member_weights
@@ -23,6 +22,7 @@ from scdp.linkage.training.folds import (
     LabelledPairs,
     PreparedFold,
     TrainingFold,
+    canonical_labels,
     check_teachable,
     cross_fit,
     make_knots,
@@ -32,8 +32,16 @@ from scdp.linkage.training.folds import (
     take_whole_clusters,
 )
 from scdp.linkage.training.held_out import MERGES, SHIFTS, HeldOut, HeldOutTrial, rate_offset, weigh_tunings
-from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, maximise, objective, spread_evenly
-from scdp.linkage.training.prior import GROWTH, PRIOR_SPREAD, Prior
+from scdp.linkage.training.posterior import (
+    GROWTH,
+    MODE_STEPS,
+    PRIOR_SPREAD,
+    UNTUNED,
+    Prior,
+    maximise,
+    objective,
+    spread_evenly,
+)
 from scdp.table.spec import Spec
 
 FIELDS = (compare.edit("surname"), compare.jaro_winkler("first_name"), compare.exact("city"))

@@ -7,7 +7,6 @@ import pytest
 
 from scdp.blocking import connected_components
 from scdp.compare.features import Pairs
-from scdp.folds import canonical_labels
 from scdp.linkage.forward import (
     FEW,
     connect,
@@ -18,6 +17,7 @@ from scdp.linkage.forward import (
     uniform,
 )
 from scdp.linkage.law import Weights, log_likelihood_grad
+from scdp.linkage.training.folds import canonical_labels
 from twins.linkage import log_likelihood
 from twins.linkage import sample_partition as sample_plainly
 

@@ -9,7 +9,7 @@ import pytest
 
 from baseline_cases import as_distances, blobs
 from scdp.errors import InputError
-from scdp.folds import held_out_halves, held_out_sets
+from scdp.linkage.training.folds import held_out_halves, held_out_sets
 from scdp.metrics import f_score
 from scdp.paper.baselines.binary import golden_section
 from scdp.paper.baselines.oracle_k_means import implicit_k_means, squared_length, to_means

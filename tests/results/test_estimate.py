@@ -11,7 +11,7 @@ import pytest
 from product_cases import done, read_csv, run, write_csv
 from result_cases import small_result
 from scdp.errors import InputError
-from scdp.estimators.reliability import Reliability, weigh_pairs
+from scdp.estimators.fitted import Reliability, weigh_pairs
 from scdp.estimators.result import Calibration
 from scdp.posterior import Posterior
 from scdp.results import read_result, write_result

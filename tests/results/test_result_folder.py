@@ -16,7 +16,7 @@ from scdp import EntityResolver
 from scdp.blocking.by_size import BlockingReport
 from scdp.blocking.index import Oversized
 from scdp.errors import InputError
-from scdp.estimators.reliability import Reliability
+from scdp.estimators.fitted import Reliability
 from scdp.estimators.result import ClusterResult
 from scdp.posterior import Posterior
 from scdp.posterior import query as queries

@@ -242,7 +242,7 @@ def _refuse_used(folder: Path, shown: Path) -> None:
 
 def _holds_any(folder: Path) -> bool:
     from scdp.chains.checkpoint import checkpoint_files
-    from scdp.engines.finished import shard_files
+    from scdp.engines.local import shard_files
 
     return any(checkpoint_files(folder / part) for part in PARTS) or bool(shard_files(folder / SHARDS))
 
@@ -257,11 +257,11 @@ def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
 
 def _discard(folder: Path) -> None:
     from scdp.chains import checkpoint
-    from scdp.engines import finished
+    from scdp.engines import local
 
     for part in PARTS:
         checkpoint.discard(folder / part)
-    finished.discard(folder / SHARDS)
+    local.discard(folder / SHARDS)
 
 
 def _remove_if_empty(folder: Path) -> None:

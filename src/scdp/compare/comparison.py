@@ -1,4 +1,9 @@
-"""Comparison: the description of one distance. Cells go in; distances come out, NaN where one is missing."""
+"""Comparison: the description of one distance. Cells go in; distances come out, NaN where one is missing.
+
+Budget of comparing. Some comparisons take time in the product of two lengths: three million pairs of cells of 20,000
+characters would take more than a day. What is compared of a cell follows from the whole table, so it is the same for
+every engine.
+"""
 
 from __future__ import annotations
 

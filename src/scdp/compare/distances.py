@@ -1,4 +1,8 @@
-"""Distances of all pairs of records within groups, by field: where each pair is stored, the store, and filling it."""
+"""Distances of all pairs of records within groups, by field: where each pair is stored, the store, and filling it.
+
+The pair (i, j) with rank[i] < rank[j] in one group is entry row_start[i] + rank[j]. A layout that holds only candidate
+pairs would answer the same question, `positions`, with -1 for the pairs it does not hold.
+"""
 
 from __future__ import annotations
 

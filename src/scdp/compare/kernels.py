@@ -1,4 +1,7 @@
-"""Kernels of comparisons: sorted lists of tokens that are merged, dates and phones by levels. Loaded on first use."""
+"""Kernels of comparisons: sorted lists of tokens that are merged, dates and phones by levels. Loaded on first use.
+
+A text is a part of one long array of letters, from its first letter up to the first of the next text.
+"""
 
 from __future__ import annotations
 

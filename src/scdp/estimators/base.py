@@ -29,7 +29,7 @@ from scdp.estimators.checks import (
     row_order,
     take_rows,
 )
-from scdp.estimators.conditions import Conditions
+from scdp.estimators.conditions import Conditions, keep_conditions
 from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles, weigh_among
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import (
@@ -41,7 +41,6 @@ from scdp.estimators.inputs import (
     settle_conditions,
     spec_of,
 )
-from scdp.linkage.conditioning.answer import keep_conditions
 from scdp.posterior import ConvergenceWarning, Posterior
 from scdp.table.records import Records
 from scdp.table.spec import Spec

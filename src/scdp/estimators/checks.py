@@ -1,4 +1,8 @@
-"""Labels and the sets of rows that may share them: point estimates, known clusters and documents enter."""
+"""Labels and the sets of rows that may share them: point estimates, known clusters and documents enter.
+
+Memory. Counted are the arrays that grow with the data, in the bytes an entry has there; the rest of a run is small
+beside them.
+"""
 
 from __future__ import annotations
 

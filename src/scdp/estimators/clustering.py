@@ -2,6 +2,10 @@
 
 Names do not depend on the order of rows: a given cluster keeps its name, a new one is called "c-" and the smallest
 id of its records.
+
+Linking two tables. By default no two records of one table are the same thing, and that is part of the model: only
+pairs across are compared, and draws and answer keep it. Records of a table that may have a thing several times are
+compared with each other as well: what a record of A has in common with two of B, these have in common.
 """
 
 from __future__ import annotations

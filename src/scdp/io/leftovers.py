@@ -1,4 +1,4 @@
-"""Where a file is written before it gets its name, and what a killed process left of that.
+"""Where files lie: before they get their names, what a killed process left of that, and what can be made again.
 
 Such a place lies beside its target. Its name has the process, so that what dead processes wrote is known, and 64 random
 bits, so that nobody can put a link there beforehand.
@@ -113,3 +113,13 @@ def _lives(process: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def cache_root() -> Path:
+    """scdp under $SCDP_CACHE, or the folder that this system has for caches."""
+    given = os.environ.get("SCDP_CACHE")
+    if given:
+        return Path(given).expanduser() / "scdp"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("scdp", appauthor=False)

@@ -19,8 +19,7 @@ from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import Blocked, settle_blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold
-from scdp.linkage.training.posterior import MODE_STEPS, UNTUNED, draw_members, maximise
-from scdp.linkage.training.prior import PRIOR_SPREAD, Prior
+from scdp.linkage.training.posterior import MODE_STEPS, PRIOR_SPREAD, UNTUNED, Prior, draw_members, maximise
 from scdp.table.decisions import Constraints
 
 

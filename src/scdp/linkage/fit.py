@@ -31,8 +31,16 @@ from scdp.linkage.training.folds import (
     split_in_halves,
 )
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut, calibrate
-from scdp.linkage.training.posterior import MODE_STEPS, draw_members, maximise, spread_evenly, spread_of_bias
-from scdp.linkage.training.prior import PRIOR_SPREAD, Prior, PriorSpread
+from scdp.linkage.training.posterior import (
+    MODE_STEPS,
+    PRIOR_SPREAD,
+    Prior,
+    PriorSpread,
+    draw_members,
+    maximise,
+    spread_evenly,
+    spread_of_bias,
+)
 from scdp.linkage.trees import Trees, fit_trees
 
 N_MEMBERS = 8

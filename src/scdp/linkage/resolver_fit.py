@@ -20,9 +20,8 @@ from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.conditions import Conditions
 from scdp.estimators.explanation import lose_each, weigh_records
-from scdp.estimators.fitted import Contributions, Words, array_part, part
+from scdp.estimators.fitted import Contributions, Reliability, Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
-from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.answers import learn_in_table
 from scdp.linkage.candidates import Blocked

@@ -56,7 +56,7 @@ class Posterior:
     names : sequence, optional
         The items' ids.
     reliability : optional
-        What held-out labelled clusters have shown of such draws (`scdp.estimators.reliability.Reliability`);
+        What held-out labelled clusters have shown of such draws (`scdp.estimators.fitted.Reliability`);
         `expected_metrics` goes by it.
     blocking : BlockingReport, optional
         What was not compared, where not all pairs were.

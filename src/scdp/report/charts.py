@@ -1,4 +1,8 @@
-"""Small charts: arrays enter, inline SVG or PNG text for an HTML page leaves, without a plotting library."""
+"""Small charts: arrays enter, inline SVG or PNG text for an HTML page leaves, without a plotting library.
+
+Waterfall. Each bar starts where the one before it ended: from any two records, by what each comparison says, to these
+two.
+"""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ from scdp import __version__
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.clustering import uncertain_pairs
+from scdp.estimators.fitted import Reliability
 from scdp.estimators.model_folder import FILES as MODEL_FILES
 from scdp.estimators.model_folder import POSTERIOR, load_model
-from scdp.estimators.reliability import Reliability
 from scdp.estimators.result import (
     ClusterResult,
     Learned,

@@ -3,7 +3,7 @@
 Draws tell the expected F as far as the model is right. Whether it is right is told by questions that were drawn at
 random: their answers shift the log-odds of all pairs, and how far is known no better than these answers tell. How steep
 log-odds should be, and how many true pairs no draw has, is unsure to begin with as it is for kept results
-(`estimators/reliability.py`).
+(`estimators/fitted.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers
-from scdp.estimators.reliability import PRIOR_CLUSTERS, SLOPE_SPREAD
+from scdp.estimators.fitted import PRIOR_CLUSTERS, SLOPE_SPREAD
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import Ask, Question, choose_best, patterns_of
 

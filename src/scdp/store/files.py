@@ -10,6 +10,10 @@ lock                  there while somebody writes
 
 `store.json` is replaced in one step after all files it names are on the disk, so a process that is killed leaves the
 store as it was; files that it does not name are removed by the next update.
+
+Entities. An id keeps its meaning for ever: it goes on with the cluster that holds most of its records. Of several ids
+in one cluster the oldest goes on and the others are merged into it; records that leave go to another entity or open
+one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Spec files: TOML text to Spec, or to one sentence with the file and line at fault; and back, in plain words."""
+"""Spec files: TOML text to Spec, or to one sentence with the file and line at fault; and back, in plain words.
+
+Of settings of Splink, what it has learned (m and u), its thresholds and its blocking rules are left out: scdp learns
+its own.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Same visiting order, candidates and random numbers. With Q = Z / A, an item of precision t at gap
 S + d2(item, o) / sigma - Q (A times its squared distance to the mean) adds t / (t + A) times the gap to Q.
 Given centroids (SCDP-3), each choice is also weighed by what it would make of the gaps between them.
+
+SCDP-3 knows the clusters by their centroids: what it conditions precisions on is a function of partition and data.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A type in use is weighed by its count and the item's predictive in its cluster; each of M auxiliary rows, drawn from
 the precision prior, by alpha / M. A row that is chosen is replaced by a fresh draw; a type that loses its only item
 replaces a row drawn at random (Favaro and Teh 2013): auxiliaries stay independent draws of the prior.
+
+For fixed clusters and types the data enter by (cluster, type): how many items have a feature, the sum of their squared
+distances to the origin, and for two types of a cluster the sum of squared distances between their items.
 """
 
 from __future__ import annotations

@@ -31,8 +31,17 @@ from scdp.engines.spark.keys import (
     sorted_entries,
     varied_columns,
 )
-from scdp.engines.spark.session import mapped, saved, worker_errors
-from scdp.engines.spark.tables import SparkRecords, batch_of, group_starts, integers, sliced, whole_groups
+from scdp.engines.spark.tables import (
+    SparkRecords,
+    batch_of,
+    group_starts,
+    integers,
+    mapped,
+    saved,
+    sliced,
+    whole_groups,
+    worker_errors,
+)
 
 POSTINGS = "rule int, key long, row long, tokens array<long>, sizes array<int>"
 

@@ -2,11 +2,16 @@
 
 Whole components reach one machine, many at a time. Given the parameters they are independent, and what is random about
 a record follows from its number.
+
+Components. Alternating stars (Kiveris and others, 2014): each record's neighbours are hung at its smallest one, first
+those larger than it and then the others, until nothing changes. Edges never reach the driver.
+
+Features. Pairs are joined with the cells of both records, and everything else happens in the worker that has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,15 +21,28 @@ from numpy.typing import NDArray
 from scdp._typing import Integers
 from scdp.blocking.candidates import search_of
 from scdp.blocking.rules import Blocking
-from scdp.compare.features import Comparer, Pairs
+from scdp.compare import Comparison
+from scdp.compare.features import Comparer, Pairs, ValueCounts
+from scdp.compare.kinds import BUILT_IN
+from scdp.components import connected_components
 from scdp.engines.spark.candidates import candidate_pairs
-from scdp.engines.spark.components import components
-from scdp.engines.spark.features import CompareJob, check_fields, compare_pairs
-from scdp.engines.spark.session import mapped, saved, spark_session, worker_errors
-from scdp.engines.spark.tables import SparkRecords, batch_of, integers, records_to_spark, whole_groups
+from scdp.engines.spark.tables import (
+    SparkRecords,
+    batch_of,
+    group_starts,
+    integers,
+    mapped,
+    records_to_spark,
+    saved,
+    spark_session,
+    whole_groups,
+    worker_errors,
+)
+from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions
-from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, sample_candidates, settle
+from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, sample_candidates, settle
 from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.linkage.shards import (
     ENTRIES_AT_ONCE,
     BlockedDraws,
@@ -35,6 +53,195 @@ from scdp.linkage.shards import (
     all_apart,
     ties_of,
 )
+from scdp.table.records import Records
+
+Edges = tuple[Integers, Integers]
+Star = Callable[[Integers, Integers, Integers], Edges]
+EDGES = "one long, other long"
+# So many edges of a partition are contracted at a time: it bounds a worker's memory.
+CONTRACTED_AT_ONCE = 2_000_000
+
+
+def components(rows: Any, edges: Any) -> Any:
+    """(row, component) of every row of `rows`, from edges with the columns left and right."""
+    from pyspark.sql import functions as F
+
+    with worker_errors():
+        hung = saved(_hung(edges))
+        before = None
+        while (now := _fingerprint(hung)) != before:
+            before = now
+            # A large star makes no more edges than it gets; a small one repeats some.
+            hung = saved(_star(_star(hung, large_star), small_star).distinct())
+    labels = hung.select(F.col("one").alias("row"), F.col("other").alias("component"))
+    return (
+        rows.select("row").join(labels, "row", "left").withColumn("component", F.coalesce("component", "row"))
+    )
+
+
+def _hung(edges: Any) -> Any:
+    """Fewer edges that connect the same: those of each partition become stars where they are."""
+    from pyspark.sql import functions as F
+
+    plain = edges.select(F.col("left").alias("one"), F.col("right").alias("other"))
+    return mapped(plain, _contracted, EDGES).distinct()
+
+
+def _contracted(batches: Iterable[Any]) -> Iterator[Any]:
+    waiting: list[Edges] = []
+    for batch in batches:
+        waiting.append((integers(batch, "one"), integers(batch, "other")))
+        if sum(len(one) for one, _ in waiting) >= CONTRACTED_AT_ONCE:
+            yield _edge_batch(contracted(waiting))
+            waiting = []
+    if waiting:
+        yield _edge_batch(contracted(waiting))
+
+
+def contracted(parts: Iterable[Edges]) -> Edges:
+    """An edge from every row to the smallest it is connected to, which has none."""
+    one, other = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    rows, places = np.unique(np.concatenate([one, other]), return_inverse=True)
+    found = connected_components(len(rows), [(places[: len(one)], places[len(one) :])])
+    smallest = rows[found.labels]
+    return rows[rows != smallest], smallest[rows != smallest]
+
+
+def _star(edges: Any, star: Star) -> Any:
+    """One star operation: each record with its neighbours, the smallest first, in one partition."""
+    from pyspark.sql import functions as F
+
+    if star is large_star:
+        turned = edges.select(F.col("other").alias("one"), F.col("one").alias("other"))
+        edges = edges.unionByName(turned)
+    sorted_edges = edges.repartition("one").sortWithinPartitions("one", "other")
+    return mapped(sorted_edges, partial(starred, star), EDGES)
+
+
+def starred(star: Star, batches: Iterable[Any]) -> Iterator[Any]:
+    """Apply a star operation to sorted edges; only the record at the border of two batches is remembered."""
+    last, last_smallest = -1, -1
+    for batch in batches:
+        one, other = integers(batch, "one"), integers(batch, "other")
+        if not len(one):
+            continue
+        starts = group_starts([one])
+        smallest = np.minimum(one[starts], other[starts])
+        if one[0] == last:
+            smallest[0] = last_smallest
+        yield _edge_batch(star(one, other, np.repeat(smallest, np.diff(np.append(starts, len(one))))))
+        last, last_smallest = int(one[-1]), int(smallest[-1])
+
+
+def large_star(one: Integers, other: Integers, smallest: Integers) -> Edges:
+    """Larger neighbours are hung at the smallest record around."""
+    larger = other > one
+    return other[larger], smallest[larger]
+
+
+def small_star(one: Integers, other: Integers, smallest: Integers) -> Edges:
+    """A record and its neighbours, all smaller, are hung at the smallest of them."""
+    others = other != smallest
+    return np.concatenate([one, other[others]]), np.concatenate([smallest, smallest[others]])
+
+
+def _edge_batch(edges: Edges) -> Any:
+    return batch_of(one=edges[0], other=edges[1])
+
+
+def _fingerprint(edges: Any) -> tuple[int, ...]:
+    """Numbers that differ if the edges do: how many there are and two mixtures of their hashes."""
+    from pyspark.sql import functions as F
+
+    mixed = (F.xxhash64("one", "other"), F.xxhash64("other", "one"))
+    return tuple(edges.agg(F.count("*"), *(F.bit_xor(column) for column in mixed)).first())
+
+
+class CompareJob(NamedTuple):
+    """What every worker needs: comparisons, how often values occur among all records, and the settled ensemble."""
+
+    fields: tuple[Comparison, ...]
+    counts: ValueCounts
+    ensemble: Ensemble
+    prefilter: Prefilter | None
+
+
+COMPARED = "left long, right long, features array<float>"
+
+
+def compare_pairs(records: SparkRecords, pairs: Any, job: CompareJob) -> Any:
+    """(left, right, features) of the pairs (left, right) that may be matches. Not computed yet.
+
+    The last entry of the features is the log-odds by the evidence of the table alone.
+    """
+    check_fields(job.fields)
+    return mapped(
+        _with_cells(records, pairs, _columns_of(job.fields)), partial(_compare, job, records.source), COMPARED
+    )
+
+
+def check_fields(fields: Sequence[Comparison]) -> None:
+    """Refuse comparisons of how common values are, and those that workers do not know."""
+    for comparison in fields:
+        if comparison.kind not in BUILT_IN:
+            raise InputError(
+                f"comparison {comparison.name!r} is your own and workers of Spark do not know it; "
+                "use --engine local or one that is built in"
+            )
+        if comparison.kind_details.value == "share":
+            raise InputError(
+                f"comparison {comparison.name!r} counts values over all records, which --engine spark does not; "
+                "use --engine local or leave it out"
+            )
+
+
+def _with_cells(records: SparkRecords, pairs: Any, names: Sequence[str]) -> Any:
+    """(left, right), then the cells of the left record and those of the right one."""
+    left, right = (_side(records, names, side) for side in ("left", "right"))
+    # Joined with the right record first: one shuffle carries the pairs alone, the other one record's cells.
+    wide = pairs.select("left", "right").join(right, "right").join(left, "left")
+    return wide.select("left", "right", *left.columns[1:], *right.columns[1:])
+
+
+def _side(records: SparkRecords, names: Sequence[str], side: str) -> Any:
+    return records.cells(names).toDF(side, *(f"{side}{i}" for i in range(len(names))))
+
+
+def _columns_of(fields: Sequence[Comparison]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column for comparison in fields for column in comparison.columns))
+
+
+def _compare(job: CompareJob, source: str, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        rows, comparer, left, right = prepare_batch(job, source, batch)
+        run = None if job.prefilter is None else PrefilterRun.of(job.prefilter, comparer)
+        found = link_pairs(job.ensemble, comparer, run, left.astype(np.int32), right.astype(np.int32))
+        features = np.column_stack([found.features, found.log_odds.astype(np.float32)])
+        yield batch_of(left=rows[found.left], right=rows[found.right], features=_listed(features))
+
+
+def _listed(features: NDArray[np.float32]) -> Any:
+    import pyarrow as pa
+
+    offsets = np.arange(0, features.size + 1, features.shape[1], dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(features.ravel()))
+
+
+def prepare_batch(job: CompareJob, source: str, batch: Any) -> tuple[Integers, Comparer, Integers, Integers]:
+    """The distinct rows of a batch of pairs, ready to compare, and the pairs as places among them."""
+    ends = np.concatenate([integers(batch, "left"), integers(batch, "right")])
+    rows, first, places = np.unique(ends, return_index=True, return_inverse=True)
+    cells = {name: _cells(batch, column, first) for column, name in enumerate(_columns_of(job.fields))}
+    comparer = Comparer.of(Records(cells, source, rows + 1), job.fields, job.counts)
+    return rows, comparer, places[: batch.num_rows], places[batch.num_rows :]
+
+
+def _cells(batch: Any, column: int, places: NDArray[np.int64]) -> Any:
+    import pyarrow as pa
+
+    both = pa.chunked_array([batch.column(f"left{column}"), batch.column(f"right{column}")])
+    return both.take(pa.array(places)).to_numpy(zero_copy_only=False)
+
 
 MEETING = "left long, right long"
 SAMPLED = "row long, draws array<int>"

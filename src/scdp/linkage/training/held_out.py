@@ -25,13 +25,13 @@ from scdp.linkage.training.folds import (
 from scdp.linkage.training.posterior import (
     MODE_STEPS,
     UNTUNED,
+    Prior,
     Tuning,
     Tunings,
     maximise,
     spread_evenly,
     spread_of_bias,
 )
-from scdp.linkage.training.prior import Prior
 
 TRIAL_DRAWS, HELD_OUT_DRAWS = 8, 16
 # What is tried on held-out clusters: shifts of the log-odds, and weights of joining whole clusters.

@@ -16,7 +16,7 @@ from scdp.blocking import candidate_pairs
 from scdp.blocking.by_size import learn_ladder
 from scdp.compare.distances import PairLayout
 from scdp.compare.features import MOST_PAIRS
-from scdp.folds import canonical_labels, held_out_halves, held_out_sets
+from scdp.linkage.training.folds import canonical_labels, held_out_halves, held_out_sets
 from scdp.paper.baselines.pairs import (
     LINKS,
     Compared,

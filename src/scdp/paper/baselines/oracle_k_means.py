@@ -1,4 +1,8 @@
-"""DPMixture: scikit-learn's variational Dirichlet-process mixture of Gaussians, the unsupervised standard."""
+"""DPMixture: scikit-learn's variational Dirichlet-process mixture of Gaussians, the unsupervised standard.
+
+RCA. The training clusters are the chunklets: differences within them are what does not matter, so the metric is the
+inverse of their covariance within clusters. Nothing is searched for, and different clusters teach nothing.
+"""
 
 from __future__ import annotations
 

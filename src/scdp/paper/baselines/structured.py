@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Features, Floats, Integers
 from scdp.compare.distances import PairLayout
-from scdp.folds import held_out_sets
+from scdp.linkage.training.folds import held_out_sets
 from scdp.metrics import f_score
 from scdp.paper.baselines.pairs import (
     Compared,

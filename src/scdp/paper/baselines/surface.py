@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scdp._typing import Integers
 from scdp.errors import InputError
-from scdp.folds import canonical_labels as canonical_labels
+from scdp.linkage.training.folds import canonical_labels as canonical_labels
 from scdp.table.records import Records
 
 

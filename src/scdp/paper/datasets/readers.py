@@ -1,4 +1,9 @@
-"""Readers of two raw formats: ACE's annotations of coreference, and R's data files."""
+"""Readers of two raw formats: ACE's annotations of coreference, and R's data files.
+
+APF counts characters of the source without its tags; `START` and `END` are both inside the span.
+
+R. Only what data sets need is read: pairlists, symbols, logical, integer, real and character vectors, lists.
+"""
 
 from __future__ import annotations
 
