@@ -1,4 +1,6 @@
 import json
+import os
+import re
 from dataclasses import replace
 from importlib.resources import files
 
@@ -15,7 +17,7 @@ from scdp.paper import tasks as paper
 from scdp.paper.baselines.pairs import take_raw
 from scdp.paper.protocol import Effort, Outcome, Watch, join_parts
 from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
-from scdp.paper.run import one_thread_a_library, plan_jobs
+from scdp.paper.run import one_thread_a_library, plan_jobs, run
 from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
 from scdp.paper.tasks import TASKS, Problem, chosen_tasks
 from scdp.table.records import records_from
@@ -288,11 +290,46 @@ def test_a_folder_of_another_run_is_refused_by_name(tmp_path):
         Parts(tmp_path, Settings(sweeps=40), resume=False)
 
 
-def test_a_damaged_part_is_named(tmp_path):
+@pytest.mark.parametrize("damage", ["cut", "altered", "of another name", "a pipe", "a list"])
+def test_a_damaged_part_is_made_again_with_a_note(tmp_path, damage, caplog):
     parts = Parts(tmp_path, Settings(), resume=False)
-    (tmp_path / "parts" / "digits.fine.0.part.json").write_text('{"task": ')
-    with pytest.raises(InputError, match=r"digits\.fine\.0\.part\.json: cannot be read"):
-        parts.all()
+    parts.write(part(), "digits", "fine", 0)
+    parts.write(part(system="coarse"), "digits", "coarse", 0)
+    path, other = (tmp_path / "parts" / f"digits.{name}.0.part.json" for name in ("fine", "coarse"))
+    content = path.read_text()
+    path.unlink()
+    if damage == "a pipe":
+        os.mkfifo(path)
+    else:
+        altered = re.sub(r'"items": (\d+)', r'"items": 1\1', content)
+        assert altered != content
+        texts = {
+            "cut": content[:-9],
+            "altered": altered,
+            "a list": "[]",
+            "of another name": other.read_text(),
+        }
+        path.write_text(texts[damage])
+    assert parts.find("digits", "fine", 0) is None
+    assert f"a kept part does not count, and is made again where it is asked for: {path}" in caplog.text
+    assert [found["system"] for found in parts.all()] == ["coarse"]
+
+
+def test_settings_that_cannot_be_read_are_refused_by_name(tmp_path):
+    Parts(tmp_path, Settings(), resume=False)
+    (tmp_path / "parts" / "settings.json").write_text("{")
+    with pytest.raises(InputError, match=r"settings\.json: cannot be read"):
+        Parts(tmp_path, Settings(), resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("name", ["results.json", "results.md"])
+def test_results_that_are_of_no_run_are_not_replaced(tmp_path, name, resume):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=rf"{name}: is there already, and of no run; give another --out"):
+        run([], [], Settings(), tmp_path, resume)
+    assert (tmp_path / name).read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_out_that_is_a_file_is_refused(tmp_path):
@@ -314,12 +351,17 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
     assert target.read_text() == "old"
 
 
-def test_halves_of_a_killed_run_are_removed(tmp_path):
+def test_halves_of_a_killed_run_are_removed_and_nothing_else(tmp_path):
     Parts(tmp_path, Settings(), resume=False)
-    half = tmp_path / "parts" / ".digits.fine.0.part.json.123"
+    half, own = (
+        tmp_path / "parts" / name
+        for name in (f".digits.fine.0.part.json.{os.getpid()}-{'0' * 16}.part", ".settings.json.backup")
+    )
     half.write_text("{")
+    own.write_text("mine")
     assert Parts(tmp_path, Settings(), resume=True).all() == []
     assert not half.exists()
+    assert own.read_text() == "mine"
 
 
 def test_rows_average_repeats_and_follow_the_schema():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,19 @@ from numpy.typing import NDArray
 
 from scdp import metrics
 from scdp.errors import InputError
-from scdp.io.atomic import write_bytes
+from scdp.io.atomic import Staged, write_bytes
+from scdp.io.leftovers import PART, find_leftovers, remove
+from scdp.io.untrusted import parse_json, read_bytes
 from scdp.paper.protocol import Outcome
 from scdp.paper.systems import SYSTEMS, Settings, System
 from scdp.paper.tasks import FEATURES, METRICS, TASKS, Problem, find_published
 
 Part = dict[str, Any]
+# What a run writes beside its parts.
+OUTPUTS = ("results.json", "results.md")
+CHECKSUM = "sha256"
+LARGEST_PART = 64 << 20
+logger = logging.getLogger(__name__)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -32,6 +42,15 @@ def write_bytes_atomically(path: Path, content: bytes) -> None:
     write_bytes(path, content)
 
 
+def check_results_target(out: Path) -> None:
+    """Refuse a file, and a folder of no run that has files of these names: they are somebody's own."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; give --out a folder")
+    for path in (out / name for name in OUTPUTS):
+        if os.path.lexists(path) and not (out / "parts" / "settings.json").is_file():
+            raise InputError(f"{path}: is there already, and of no run; give another --out")
+
+
 class Parts:
     """The folder DIR/parts, with the settings of the run that owns it."""
 
@@ -42,8 +61,7 @@ class Parts:
         write_atomically(self._folder / "settings.json", _dump(settings.as_dict()))
 
     def _check_owner(self, settings: Settings, resume: bool) -> None:
-        if self._out.exists() and not self._out.is_dir():
-            raise InputError(f"{self._out}: is a file; give --out a folder")
+        check_results_target(self._out)
         owner = self._folder / "settings.json"
         if not owner.is_file():
             return
@@ -62,20 +80,22 @@ class Parts:
             )
 
     def _remove_halves(self) -> None:
-        for half in self._folder.glob(".*.json.*"):
-            half.unlink(missing_ok=True)
+        for half, _ in find_leftovers(self._folder, r".+\.json", PART):
+            remove(half)
 
     def find(self, *names: object) -> Part | None:
-        """A finished part, or None."""
+        """A finished part; None where there is none, or one that is not as it was written."""
         path = self._path(names)
-        return read_json(path) if path.is_file() else None
+        return _read_part(path) if path.exists() else None
 
     def write(self, part: Mapping[str, Any], *names: object) -> None:
-        write_atomically(self._path(names), _dump(part))
+        path = self._path(names)
+        write_atomically(path, _dump({**part, CHECKSUM: _sum(path, part)}))
 
     def all(self) -> list[Part]:
         """Every finished part, in the order of file names."""
-        return [read_json(path) for path in sorted(self._folder.glob("*.part.json"))]
+        found = map(_read_part, sorted(self._folder.glob("*.part.json")))
+        return [part for part in found if part is not None]
 
     def _path(self, names: tuple[object, ...]) -> Path:
         return self._folder / f"{'.'.join(map(str, names))}.part.json"
@@ -85,16 +105,34 @@ def _dump(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
+def _sum(path: Path, part: Mapping[str, Any]) -> str:
+    """A sum over the name of a part and all that is in it."""
+    return sha256(f"{path.name}\n{_dump(part)}".encode()).hexdigest()
+
+
+def _read_part(path: Path) -> Part | None:
+    """A part as it was written; None, with a note, of one that is damaged or was altered."""
+    try:
+        part = read_json(path)
+        if part.pop(CHECKSUM, None) == _sum(path, part):
+            return part
+        reason = "its checksum is another"
+    except InputError as error:
+        reason = str(error)
+    logger.warning(
+        "a kept part does not count, and is made again where it is asked for: %s: %s", path, reason
+    )
+    return None
+
+
 def read_json(path: Path) -> Part:
     """A JSON object from a file, refused by name where it is none."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}); remove it, and --resume makes it again"
-        ) from error
+        content = parse_json(read_bytes(path, LARGEST_PART).decode())
+    except ValueError as error:
+        raise InputError(f"{path}: cannot be read ({error}); remove it") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path}: is not a part of a run; remove it, and --resume makes it again")
+        raise InputError(f"{path}: is not a part of a run; remove it")
     return content
 
 
@@ -258,8 +296,10 @@ def write_results(parts: Sequence[Part], out: Path, failures: Sequence[str] = ()
     """Write DIR/results.json, and results.md for people; the files leave."""
     rows = rows_of(parts)
     texts = {"results.json": json.dumps(rows, indent=1) + "\n", "results.md": to_markdown(rows, failures)}
-    for name, text in texts.items():
-        write_atomically(out / name, text)
+    out.mkdir(parents=True, exist_ok=True)
+    with Staged() as staged:
+        for name, text in texts.items():
+            staged.text(out / name, text)
     return [out / name for name in texts]
 
 

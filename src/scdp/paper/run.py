@@ -25,7 +25,7 @@ from scdp.estimators.inputs import Compared, Points
 from scdp.io.atomic import FolderLock
 from scdp.io.memory import Need, require
 from scdp.paper.protocol import Effort
-from scdp.paper.results import Part, Parts, score_part
+from scdp.paper.results import Part, Parts, check_results_target, score_part
 from scdp.paper.systems import Settings, System
 from scdp.paper.tasks import DRAWN_BY_SEED, Problem, load_problem
 
@@ -181,8 +181,7 @@ def run(
     jobs = plan_jobs(tasks, systems, settings)
     # Data that is not there is told before anything is written.
     problems = {task: load_problem(task, settings.seed) for task in dict.fromkeys(job.task for job in jobs)}
-    if out.is_file():
-        raise InputError(f"{out}: is a file; give --out a folder")
+    check_results_target(out)
     sampled = dict.fromkeys(job.task for job in jobs if job.system.samples)
     check_memory([problems[task] for task in sampled], settings)
     with FolderLock(out / "parts", "--out"):
