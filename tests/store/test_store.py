@@ -134,6 +134,31 @@ def test_decisions_split(store):
     check(store)
 
 
+def test_ids_to_delete_stand_one_a_line(store, tmp_path):
+    """An id may have a space in it: the words of it are other records, which stay."""
+    records, _, parts = batches()
+    (row, *_) = records.take(parts[1]).rows()
+    first, second = sorted(store.entities)[:2]
+    store.update([row | {"id": f"{first} {second}"}])
+    listed = tmp_path / "gone.txt"
+    listed.write_text(f"\n {first} {second}\r\n\n")
+    done("update", store.folder, "--delete", listed)
+    kept = Store(store.folder).entities
+    assert {first, second} <= kept.keys()
+    assert f"{first} {second}" not in kept
+    listed.write_bytes(b"\xe9")
+    result = run("update", store.folder, "--delete", listed)
+    assert result.exit_code == 2
+    assert f"{listed}: " in result.stderr
+    assert Store(store.folder).entities == kept
+
+
+def test_a_zero_byte_is_no_text_to_look_up(store):
+    result = run("lookup", store.folder, '{"surname": "a\\u0000"}')
+    assert result.exit_code == 2
+    assert "column 'surname' holds a zero byte" in result.stderr
+
+
 def test_corrections_and_deletions(store):
     records, _, parts = batches()
     gone, corrected = sorted(store.entities)[:2]

@@ -54,7 +54,6 @@ def update(
     merge and split is kept as an event, and  scdp resolve  follows old ids.
     """
     from scdp.io.targets import lies_in, list_given
-    from scdp.io.untrusted import read_bytes
     from scdp.store.files import MANIFEST
     from scdp.store.store import Store
     from scdp.table.decisions import read_decisions
@@ -64,9 +63,11 @@ def update(
     for option, path in list_given(read):
         if lies_in(path, store):
             raise InputError(f"{path}: lies in the store itself; give {option} a place outside it")
+    if model is not None and lies_in(store, model):
+        raise InputError(f"{store}: lies in the folder {model}, which --model reads; give another folder")
     table = None if new is None else read_records(new, reading)
     said = [] if decisions is None else read_decisions(decisions)
-    gone = [] if delete is None else read_bytes(delete).decode().split()
+    gone = [] if delete is None else _listed_ids(delete, reading)
     if not (store / MANIFEST).exists():
         if model is not None:
             fitted = open_model(model, quiet)
@@ -96,6 +97,16 @@ def update(
     elif not quiet:
         told_of = ", ".join(f"{count} x {kind}" for kind, count in counts.items()) or "nothing changed"
         tell(f"{store}: {len(kept.entities)} records of {n_entities} entities; {told_of}")
+
+
+def _listed_ids(path: Path, reading: Reading) -> list[str]:
+    """The ids of a file, one a line: an id may have spaces in it."""
+    from scdp.io.untrusted import read_bytes
+    from scdp.table.text_files import decode
+
+    content = read_bytes(path)
+    lines = decode(content, path, reading.encoding, guesses=False).split("\n") if content.strip() else []
+    return [line.strip() for line in lines if line.strip()]
 
 
 @click.command(epilog=EXAMPLES)

@@ -50,7 +50,7 @@ from scdp.store.placement import (
     settle_store,
 )
 from scdp.table.decisions import Constraints, Decision
-from scdp.table.records import Records, records_from, unique_ids
+from scdp.table.records import Records, check_no_zero, records_from, unique_ids
 
 # If more than one in so many records is looked at, all are drawn; else only entities near those that are.
 PLACED_ALONE = 10
@@ -369,10 +369,10 @@ class Store:
         for name, cell in cells.items():
             if cell is not None and not isinstance(cell, str | int | float):
                 raise InputError(f"{self.folder}: {name!r} is {cell!r}; give a text or a number")
+        one = check_no_zero(records_from([{name: cells.get(name) for name in rows.columns}]))
         self.load()
         assert self._index is not None
         assert self._setting is not None
-        one = records_from([{name: cells.get(name) for name in rows.columns}])
         near = self._index.find_near((one[name][0] for name in compared), rows.alive)
         ids = rows.columns[self.id_column]
         homes = list(dict.fromkeys(rows.entities[str(ids[row])] for row in near.tolist()))
