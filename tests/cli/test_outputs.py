@@ -199,6 +199,25 @@ def test_the_folder_one_is_in_does_not_become_a_model(folder, monkeypatch):
         assert "is the folder that you are in" in result.stderr
 
 
+def test_no_store_is_made_in_the_model_that_is_read(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    before = everything(folder)
+    result = run("update", "linked/model/store", "test.csv", "--model", "model")
+    assert result.exit_code == 2, result.output
+    assert "linked/model/store: lies in the folder model, which --model reads" in result.stderr
+    assert everything(folder) == before
+
+
+def test_a_model_of_its_own_does_not_become_half_a_result(folder, monkeypatch):
+    shutil.copytree(folder / "model", folder / "sub" / "model")
+    monkeypatch.chdir(folder)
+    before = everything(folder)
+    result = run("cluster", "model", "test.csv", "--out", "new.csv", "--draws", "sub", "--force")
+    assert result.exit_code == 2, result.output
+    assert "sub/model: is a model of no result; give another --draws" in result.stderr
+    assert everything(folder) == before
+
+
 def test_clusters_into_a_folder_are_refused_in_a_sentence(folder, monkeypatch):
     monkeypatch.chdir(folder)
     result = run(*CLUSTER, "--out", ".")

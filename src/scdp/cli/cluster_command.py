@@ -150,6 +150,7 @@ def cluster(
     from scdp.estimators.inputs import list_decisions
     from scdp.io.targets import check_files, check_table_target, list_given
     from scdp.report.outputs import Outputs, write_outputs
+    from scdp.results.folder import refuse_other_model
     from scdp.table.readers import file_of, read_records
 
     if len(paths) > 2:
@@ -174,6 +175,8 @@ def cluster(
     written = [*outputs.given(), *list_given({"--checkpoint": checkpoint})]
     # What is known is carried over into the clusters, so that one file can be kept up to date.
     check_files(inputs, written, force, updated=("--known", "--out"))
+    if draws is not None:
+        refuse_other_model(draws)
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
     said = list_decisions(decisions)

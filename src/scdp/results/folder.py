@@ -42,7 +42,7 @@ from scdp.estimators.result import (
     read_blocking_report,
     summary_to_html,
 )
-from scdp.io.atomic import Staged
+from scdp.io.atomic import Staged, recover
 from scdp.io.memory import Need, require
 from scdp.io.targets import check_target
 from scdp.io.untrusted import parse_json, read_bytes, sum_file
@@ -93,6 +93,12 @@ def check_result_target(folder: Path) -> Path:
     return folder / ABOUT
 
 
+def refuse_other_model(folder: Path) -> None:
+    """Refuse a folder with a model that is of no result: half of its files would be those of another."""
+    if (folder / MODEL / MODEL_FILES[0]).exists() and not (folder / ABOUT).exists():
+        raise InputError(f"{folder / MODEL}: is a model of no result; give another --draws")
+
+
 def write_result(
     result: ClusterResult,
     folder: str | PathLike[str],
@@ -116,6 +122,8 @@ def write_result(
     about = check_result_target(target)
     if about.exists() and not force:
         raise InputError(f"{about}: is there already; give another folder, or force=True to replace it")
+    recover(target)
+    refuse_other_model(target)
     with FolderMaker(target), Staged(replace=force) as staged:
         stage_result(staged, target, result, model)
 
