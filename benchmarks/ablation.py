@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.honesty import clusters_of
+from benchmarks.resolver import clusters_of
 from scdp.compare.features import Columns, Comparer, Layout, Pairs
 from scdp.estimators.inputs import Points, codes
 from scdp.linkage.fit import Choices, fit_ensemble
