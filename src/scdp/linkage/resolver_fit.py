@@ -41,6 +41,7 @@ from scdp.linkage.storage import (
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
 from scdp.posterior import Posterior
+from scdp.posterior.draws import ComponentDraws
 
 # Without labels, pairs of so many records show where the features of pairs lie.
 PRIOR_RECORDS = 500
@@ -213,10 +214,13 @@ class ResolverFit:
             )
         else:
             drawn, report = np.zeros((total, 0), dtype=np.int32), None
-        whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
-        draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
         kept = None if report is None else report.recall
         believed = Reliability.of(self.calibration, self.training.n_repeated, kept)
+        if len(items) == len(known) and not (known >= 0).any():
+            stored = ComponentDraws.of(drawn, shape, shared)
+            return Posterior(stored, reliability=believed, blocking=report)
+        whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
+        draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
         return Posterior(draws, fixed=numbers, shared=shared, reliability=believed, blocking=report)
 
     def _sample(

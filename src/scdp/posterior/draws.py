@@ -1,23 +1,30 @@
 """Stored draws: partitions of n items as packed codes of the hidden items; canonical labels leave on demand.
 
 The code of a hidden item is its cluster's number among the clusters of hidden items or, where clusters may be
-shared with known items, the known cluster's number first and the new clusters' numbers after those. A code takes as
-many bits as tell the codes of its draw apart, lowest bit first, in words of 64 bits.
+shared with known items, the known cluster's number first and the new clusters' numbers after those. Packed, a code
+takes as many bits as tell the codes of its draw apart, lowest bit first, in words of 64 bits. Where no item is known,
+and most are with no other in any draw, only the others are stored, component by component.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers, SmallIntegers, Words
-from scdp.posterior.partitions import number_by_appearance
+from scdp.posterior.partitions import ComponentItems, find_components, number_by_appearance
+
+if TYPE_CHECKING:
+    from scdp.posterior.pairs import PairCounts
 
 # Labels unpacked at a time: 16 MB, small beside the draws and large beside the cost of a call.
 CHUNK_LABELS = 4_000_000
@@ -40,29 +47,39 @@ def expand_codes(
         number_by_appearance(full, 0, numbers, labels[draw])
 
 
-@dataclass(frozen=True, eq=False)
-class StoredDraws:
+class StoredDraws(ABC):
     """Draws of `n_chains` chains of equal length.
 
-    `known` holds the cluster number of each known item and -1 where the item is hidden; `words` one packed
-    array a chain; `starts`, `n_codes` and `n_hidden_clusters` are (chain, draw).
+    `known` holds the cluster number of each known item and -1 where the item is hidden; `n_codes` and
+    `n_hidden_clusters` are (chain, draw). How codes are stored is left to `PackedDraws` and `ComponentDraws`.
     """
 
     known: SmallIntegers
     shared: bool
-    words: tuple[Words, ...]
-    starts: Integers
     n_codes: SmallIntegers
     n_hidden_clusters: SmallIntegers
 
+    @abstractmethod
+    def codes(self, chain: int, start: int, stop: int) -> SmallIntegers:
+        """Codes (draw, hidden item) of consecutive draws of a chain."""
+
+    @abstractmethod
+    def item_codes(self, item: int) -> SmallIntegers:
+        """Codes (chain, draw) of one item, equal for two items in the draws that put them together."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory that the stored draws take."""
+
     @property
     def n_chains(self) -> int:
-        return self.starts.shape[0]
+        return self.n_codes.shape[0]
 
     @property
     def n_draws(self) -> int:
         """Draws in each chain."""
-        return self.starts.shape[1]
+        return self.n_codes.shape[1]
 
     @property
     def n_items(self) -> int:
@@ -82,26 +99,6 @@ class StoredDraws:
         """Number of clusters among all items (chain, draw)."""
         extra = 0 if self.shared else self.n_known_clusters
         return self.n_codes.astype(np.int64) + extra
-
-    @cached_property
-    def widths(self) -> NDArray[np.uint8]:
-        """Bits a code takes in each draw (chain, draw)."""
-        counts, places = np.unique(self.n_codes, return_inverse=True)
-        bits = np.array([count_bits(count) for count in counts.tolist()], np.uint8)
-        return bits[places].reshape(self.n_codes.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that the stored draws take."""
-        tables = self.starts.nbytes + self.n_codes.nbytes + self.n_hidden_clusters.nbytes + self.known.nbytes
-        return tables + sum(chain.nbytes for chain in self.words)
-
-    def codes(self, chain: int, start: int, stop: int) -> SmallIntegers:
-        """Codes (draw, hidden item) of consecutive draws of a chain."""
-        out = np.empty((stop - start, len(self.hidden)), np.int32)
-        starts, widths = self.starts[chain, start:stop], self.widths[chain, start:stop]
-        unpack_draws(self.words[chain], starts, widths, out)
-        return out
 
     def labels(self, chain: int, start: int, stop: int) -> SmallIntegers:
         """Canonical labels (draw, item) of consecutive draws of a chain."""
@@ -141,6 +138,60 @@ class StoredDraws:
         """Canonical labels of chosen draws, counted in the chain-major order."""
         return self._expand(self.codes_at(draws))
 
+    def choose_draws(self, at_most: int) -> Integers:
+        """At most so many draws, evenly over all chains, counted in the chain-major order."""
+        total = self.n_chains * self.n_draws
+        return np.unique(np.linspace(0, total - 1, min(total, max(1, at_most))).round().astype(np.int64))
+
+    def _expand(self, codes: SmallIntegers) -> SmallIntegers:
+        if self.n_known_clusters == 0:
+            return codes  # numbered by appearance already, and of all items
+        labels = np.empty((len(codes), self.n_items), np.int32)
+        offset = 0 if self.shared else self.n_known_clusters
+        numbers = np.full(int(self.n_clusters.max()), -1, np.int32)
+        expand_codes(codes, offset, self.hidden, self.known, numbers, labels)
+        return labels
+
+    def _chunks(self, read: Any, row_length: int) -> Iterator[tuple[slice, SmallIntegers]]:
+        step = max(1, CHUNK_LABELS // row_length)
+        for chain in range(self.n_chains):
+            for start in range(0, self.n_draws, step):
+                stop = min(start + step, self.n_draws)
+                first = chain * self.n_draws
+                yield slice(first + start, first + stop), read(chain, start, stop)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedDraws(StoredDraws):
+    """`words` are one packed array a chain; a draw begins at its place in `starts` (chain, draw)."""
+
+    known: SmallIntegers
+    shared: bool
+    words: tuple[Words, ...]
+    starts: Integers
+    n_codes: SmallIntegers
+    n_hidden_clusters: SmallIntegers
+
+    @cached_property
+    def widths(self) -> NDArray[np.uint8]:
+        """Bits a code takes in each draw (chain, draw)."""
+        counts, places = np.unique(self.n_codes, return_inverse=True)
+        bits = np.array([count_bits(count) for count in counts.tolist()], np.uint8)
+        return bits[places].reshape(self.n_codes.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the stored draws take."""
+        tables = self.starts.nbytes + self.n_codes.nbytes + self.n_hidden_clusters.nbytes + self.known.nbytes
+        return tables + sum(chain.nbytes for chain in self.words)
+
+    def codes(self, chain: int, start: int, stop: int) -> SmallIntegers:
+        """Codes (draw, hidden item) of consecutive draws of a chain."""
+        out = np.empty((stop - start, len(self.hidden)), np.int32)
+        starts, widths = self.starts[chain, start:stop], self.widths[chain, start:stop]
+        unpack_draws(self.words[chain], starts, widths, out)
+        return out
+
     def item_codes(self, item: int) -> SmallIntegers:
         """Codes (chain, draw) of one item, equal for two items in the draws that put them together."""
         out = np.empty(self.starts.shape, np.int32)
@@ -152,11 +203,6 @@ class StoredDraws:
         for chain, words in enumerate(self.words):
             unpack_item(words, self.starts[chain], self.widths[chain], place, out[chain])
         return out
-
-    def choose_draws(self, at_most: int) -> Integers:
-        """At most so many draws, evenly over all chains, counted in the chain-major order."""
-        total = self.n_chains * self.n_draws
-        return np.unique(np.linspace(0, total - 1, min(total, max(1, at_most))).round().astype(np.int64))
 
     def check(self) -> None:
         """Refuse with ValueError what kernels could not read safely, such as a damaged file."""
@@ -176,22 +222,171 @@ class StoredDraws:
             if (codes.max(axis=1, initial=0) >= np.maximum(1, counts[place])).any():
                 raise ValueError("codes out of range")
 
-    def _expand(self, codes: SmallIntegers) -> SmallIntegers:
-        if self.n_known_clusters == 0:
-            return codes  # numbered by appearance already, and of all items
-        labels = np.empty((len(codes), self.n_items), np.int32)
-        offset = 0 if self.shared else self.n_known_clusters
-        numbers = np.full(int(self.n_clusters.max()), -1, np.int32)
-        expand_codes(codes, offset, self.hidden, self.known, numbers, labels)
-        return labels
 
-    def _chunks(self, read: Any, row_length: int) -> Iterator[tuple[slice, SmallIntegers]]:
-        step = max(1, CHUNK_LABELS // row_length)
-        for chain in range(self.n_chains):
-            for start in range(0, self.n_draws, step):
-                stop = min(start + step, self.n_draws)
-                first = chain * self.n_draws
-                yield slice(first + start, first + stop), read(chain, start, stop)
+# Components of about so many items together are the work of one thread at a time.
+ITEMS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentDraws(StoredDraws):
+    """Draws of `n` items of which none is known; only `items`, those that a draw has with another, are stored.
+
+    They stand component by component (which begin at `bounds`), each ascending. `labels` (item, draw), draws in the
+    chain-major order, are places within the component: that of the first item of the cluster.
+    """
+
+    n: int
+    shape: tuple[int, int]
+    items: Integers
+    bounds: Integers
+    labels_within: NDArray[Any]
+    shared: bool = True
+    n_codes: SmallIntegers = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts = np.full(len(self.labels_within.T), self.n - len(self.items))
+        for first, last in self.blocks():
+            counts += count_clusters(self.bounds[first : last + 1], self.labels_within)
+        object.__setattr__(self, "n_codes", counts.astype(np.int32).reshape(self.shape))
+
+    @classmethod
+    def of(cls, draws: SmallIntegers, shape: tuple[int, int], shared: bool = True) -> Self:
+        """From labels (draw, item), the first item of each cluster; draw d of chain c is row d * chains + c."""
+        n_chains, n_draws = shape
+        linked = find_components([draws], draws.shape[1])
+        linked = linked.select(linked.sizes > 1)
+        rows = np.arange(n_chains * n_draws).reshape(n_draws, n_chains).T.ravel()
+        place = np.empty(draws.shape[1], np.int32)
+        place[linked.items] = np.arange(len(linked.items)) - np.repeat(linked.bounds[:-1], linked.sizes)
+        small = linked.sizes.max(initial=0) <= np.iinfo(np.uint16).max
+        labels = np.empty((len(linked.items), len(rows)), np.uint16 if small else np.int32)
+
+        def take(part: slice) -> None:
+            take_labels(draws, rows, linked.items[part], place, labels[part])
+
+        each = range(0, len(labels), ITEMS_AT_ONCE)
+        list(map_in_threads(take, (slice(k, k + ITEMS_AT_ONCE) for k in each), count_workers(-1)))
+        return cls(draws.shape[1], shape, linked.items, linked.bounds, labels, shared)
+
+    @cached_property
+    def known(self) -> SmallIntegers:  # type: ignore[override]
+        return np.full(self.n, -1, np.int32)
+
+    @property
+    def n_hidden_clusters(self) -> SmallIntegers:  # type: ignore[override]
+        return self.n_codes
+
+    @property
+    def nbytes(self) -> int:
+        return self.items.nbytes + self.bounds.nbytes + self.labels_within.nbytes + self.n_codes.nbytes
+
+    def codes(self, chain: int, start: int, stop: int) -> SmallIntegers:
+        out = np.empty((stop - start, self.n), np.int32)
+        first = chain * self.n_draws + start
+        labels = self.labels_within[:, first : first + stop - start]
+        number_clusters(self.n, self.items, self.bounds, labels, out)
+        return out
+
+    def item_codes(self, item: int) -> SmallIntegers:
+        found = np.flatnonzero(self.items == item)
+        if not len(found):
+            return np.full(self.shape, item, np.int32)
+        first = self.bounds[np.searchsorted(self.bounds, found[0], side="right") - 1]
+        codes = self.items[first + self.labels_within[found[0]]]
+        return codes.astype(np.int32).reshape(self.shape)
+
+    @property
+    def linked(self) -> ComponentItems:
+        """The items that are stored, by component."""
+        return ComponentItems(self.items, self.bounds)
+
+    @cached_property
+    def columns(self) -> SmallIntegers:
+        """Labels (draw, stored item): the place among the stored items of the first one of the cluster."""
+        out = np.empty((self.n_codes.size, len(self.items)), np.int32)
+        starts = np.repeat(self.bounds[:-1], np.diff(self.bounds)).astype(np.int32)
+        for first in range(0, len(self.items), ITEMS_AT_ONCE):
+            part = slice(first, first + ITEMS_AT_ONCE)
+            out[:, part] = self.labels_within[part].T
+            out[:, part] += starts[part]
+        return out
+
+    @cached_property
+    def pair_counts(self) -> PairCounts:
+        """Pairs of stored items, by their places, and in how many draws each is together."""
+        from scdp.posterior.pairs import count_pairs_by_component
+
+        return count_pairs_by_component(self.columns, self.bounds)
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """First and last component (not included) of those that are one piece of work: always the same."""
+        starts = np.flatnonzero(np.diff(self.bounds[:-1] // ITEMS_AT_ONCE, prepend=-1)).tolist()
+        return list(pairwise([*starts, len(self.bounds) - 1]))
+
+    def reordered(self, items: Integers) -> ComponentDraws:
+        """The same draws of the same items, in another order: item k is what was items[k]."""
+        number = np.empty(self.n, np.int64)
+        number[items] = np.arange(self.n)
+        moved, sizes = number[self.items], np.diff(self.bounds)
+        component = np.repeat(np.arange(len(sizes)), sizes)
+        first = np.minimum.reduceat(moved, self.bounds[:-1]) if len(sizes) else moved
+        order = np.lexsort((moved, first[component]))
+        by_first = np.argsort(first, kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(sizes[by_first])])
+        labels = self.labels_within[order]
+        name_by_first_place(bounds, labels)
+        return ComponentDraws(self.n, self.shape, moved[order], bounds, labels, self.shared)
+
+
+@kernel
+def take_labels(
+    draws: SmallIntegers, rows: Integers, items: Integers, place: SmallIntegers, out: NDArray[Any]
+) -> None:
+    """Labels (item, row) of some items, each label replaced by its place."""
+    for number in range(len(items)):
+        for column in range(len(rows)):
+            out[number, column] = place[draws[rows[column], items[number]]]
+
+
+@kernel
+def count_clusters(bounds: Integers, labels: NDArray[Any]) -> Integers:
+    """By draw, the clusters of components: items that are the first of theirs."""
+    counts = np.zeros(labels.shape[1], np.int64)
+    for component in range(len(bounds) - 1):
+        for item in range(bounds[component], bounds[component + 1]):
+            for draw in range(labels.shape[1]):
+                counts[draw] += labels[item, draw] == item - bounds[component]
+    return counts
+
+
+@kernel
+def number_clusters(
+    n_items: int, items: Integers, bounds: Integers, labels: NDArray[Any], out: SmallIntegers
+) -> None:
+    """Canonical labels (draw, item) of all items; those that are not stored are alone."""
+    ids = np.arange(n_items)
+    numbers = np.full(n_items, -1, np.int32)
+    for draw in range(out.shape[0]):
+        for component in range(len(bounds) - 1):
+            first = bounds[component]
+            for place in range(first, bounds[component + 1]):
+                ids[items[place]] = items[first + labels[place, draw]]
+        number_by_appearance(ids, 0, numbers, out[draw])
+
+
+@kernel
+def name_by_first_place(bounds: Integers, labels: NDArray[Any]) -> None:
+    """Rename the clusters of each component by the places of their first items; labels are places already."""
+    first_of = np.full(labels.shape[0] + 1, -1, np.int64)
+    for component in range(len(bounds) - 1):
+        start, stop = bounds[component], bounds[component + 1]
+        for draw in range(labels.shape[1]):
+            for place in range(start, stop):
+                label = labels[place, draw]
+                if first_of[label] < 0:
+                    first_of[label] = place - start
+                labels[place, draw] = first_of[label]
+            first_of[: stop - start] = -1
 
 
 def count_bits(n_codes: int) -> int:

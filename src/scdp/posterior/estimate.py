@@ -27,7 +27,7 @@ import numpy as np
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.draws import StoredDraws
+from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.exact import MOST_ITEMS, solve_linked
 from scdp.posterior.pairs import (
     Merges,
@@ -63,9 +63,12 @@ def point_estimate(
     check_starts(n_starts)
     if len(stored.hidden) == 0:
         return canonical_labels(stored.known)
+    by_links = answer not in ("vi", "binder")
+    if by_links and isinstance(stored, ComponentDraws) and stored.n_codes.size <= max_draws:
+        return _best_links(LinkProblem.of_components(stored), precision, n_starts, random_state)
     affordable = MAX_LABELS // len(stored.hidden)
     chosen = stored.choose_draws(min(max_draws, affordable))
-    if answer in ("vi", "binder"):
+    if not by_links:
         places = np.arange(len(stored.hidden))
     else:
         # Who is alone in every draw is alone in the answer: most records of a large table, which take no memory here.
@@ -78,10 +81,8 @@ def point_estimate(
     draws = _append_heavy_items(codes, met)
     weights = np.concatenate([np.ones(codes.shape[1], np.int64), sizes.astype(np.int64)])
     is_known = np.arange(len(weights)) >= codes.shape[1]
-    if precision is not None:
-        found = maximise_recall(draws, weights, is_known, precision, n_starts, random_state)
-    elif answer == "f":
-        found = maximise_expected_f(draws, weights, is_known, n_starts, random_state)
+    if by_links:
+        found = _best_links(LinkProblem.of(draws, weights, is_known), precision, n_starts, random_state)
     else:
         found = minimise_expected_loss(
             draws,
@@ -92,6 +93,15 @@ def point_estimate(
             random_state=random_state,
         )
     return _spread(stored, places, found, met)
+
+
+def _best_links(
+    problem: LinkProblem, precision: float | None, n_starts: int | None, random_state: RandomState
+) -> SmallIntegers:
+    """Canonical labels of highest expected F, or of most recall at a floor on the expected precision."""
+    if precision is None:
+        return maximise_expected_f(problem, n_starts, random_state)
+    return maximise_recall(problem, precision, n_starts, random_state)
 
 
 def check_answer(answer: str) -> float | None:
@@ -155,19 +165,11 @@ LEAST_GAIN = 1e-12
 
 
 def maximise_expected_f(
-    draws: SmallIntegers,
-    weights: Integers,
-    anchored: Booleans,
-    n_starts: int | None,
-    random_state: RandomState,
+    problem: LinkProblem, n_starts: int | None, random_state: RandomState
 ) -> SmallIntegers:
-    """Canonical labels of the partition of highest expected F over draws (draw, item).
-
-    Anchored items stay apart from each other, and may have a weight other than one: so many items are they.
-    """
-    problem = LinkProblem.of(draws, weights, anchored)
+    """Canonical labels of the partition of highest expected F."""
     if problem.expected_pairs == 0.0:
-        return np.arange(draws.shape[1], dtype=np.int32)
+        return np.arange(problem.n_items, dtype=np.int32)
     rng = np.random.default_rng(random_state)
     best = problem.weigh(problem.start(_count_for_f(problem)))
     for round_done in range(MAX_ROUNDS):
@@ -180,15 +182,9 @@ def maximise_expected_f(
 
 
 def maximise_recall(
-    draws: SmallIntegers,
-    weights: Integers,
-    anchored: Booleans,
-    precision: float,
-    n_starts: int | None,
-    random_state: RandomState,
+    problem: LinkProblem, precision: float, n_starts: int | None, random_state: RandomState
 ) -> SmallIntegers:
     """Canonical labels of a partition with as many right links as can be had at this expected precision."""
-    problem = LinkProblem.of(draws, weights, anchored)
     rng = np.random.default_rng(random_state)
     alone = np.arange(problem.n_linked, dtype=np.int32)
     linked = problem.weigh(problem.merge_while(precision, alone))
@@ -258,7 +254,10 @@ class LinkProblem:
 
     @classmethod
     def of(cls, draws: SmallIntegers, weights: Integers, anchored: Booleans) -> LinkProblem:
-        """From the labels (draw, item) of all items."""
+        """From the labels (draw, item) of all items.
+
+        Anchored items stay apart from each other, and may have a weight other than one: so many items are they.
+        """
         n_items = draws.shape[1]
         linked = find_components([draws], n_items)
         linked = linked.select(linked.sizes > 1)
@@ -272,6 +271,22 @@ class LinkProblem:
             anchored[linked.items],
             *count_pairs_by_component(columns, linked.bounds, ~dense),
             ComponentItems(np.arange(len(linked.items)), linked.bounds).select(dense),
+        )
+
+    @classmethod
+    def of_components(cls, stored: ComponentDraws) -> LinkProblem:
+        """From all draws of items that stand by component already."""
+        n_linked, columns, bounds = len(stored.items), stored.columns, stored.bounds
+        dense = find_dense(columns, bounds)
+        some = count_pairs_by_component(columns, bounds, ~dense) if dense.any() else stored.pair_counts
+        return cls(
+            stored.n_items,
+            stored.items,
+            columns,
+            np.ones(n_linked, np.int64),
+            np.zeros(n_linked, bool),
+            *some,
+            ComponentItems(np.arange(n_linked), bounds).select(dense),
         )
 
     @property

@@ -20,7 +20,8 @@ from scdp._typing import Floats, Integers, SmallIntegers
 from scdp.errors import InputError, MissingExtraError
 from scdp.io.atomic import Staged
 from scdp.io.untrusted import read_arrays
-from scdp.posterior.draws import StoredDraws
+from scdp.posterior.draws import PackedDraws, StoredDraws
+from scdp.posterior.recorder import pack_draws
 from scdp.posterior.tables import IntervalTable, make_pandas, make_polars, name_by_first
 from scdp.table.records import records_from
 
@@ -65,7 +66,7 @@ def load(path: str | PathLike[str]) -> Posterior:
 
 
 def _collect_arrays(posterior: Posterior) -> dict[str, Any]:
-    stored = posterior.stored
+    stored = pack_draws(posterior.stored)
     arrays: dict[str, Any] = {
         "version": np.int64(VERSION),
         "known": stored.known,
@@ -84,14 +85,14 @@ def _collect_arrays(posterior: Posterior) -> dict[str, Any]:
     return arrays
 
 
-def _read_draws(arrays: dict[str, NDArray[Any]]) -> StoredDraws:
+def _read_draws(arrays: dict[str, NDArray[Any]]) -> PackedDraws:
     def whole(name: str, kind: Any) -> NDArray[Any]:
         if arrays[name].dtype.kind not in "iu":
             raise ValueError(f"{name} has no whole numbers")
         return arrays[name].astype(kind)
 
     starts = whole("starts", np.int64)
-    stored = StoredDraws(
+    stored = PackedDraws(
         known=whole("known", np.int32),
         shared=bool(arrays["shared"]),
         words=tuple(whole(f"{WORDS}{chain}", np.uint64) for chain in range(len(starts))),

@@ -20,7 +20,7 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.draws import StoredDraws
+from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.partitions import (
     ComponentItems,
     canonical_labels,
@@ -132,19 +132,26 @@ def find_shared_pairs(stored: StoredDraws, draws: Integers) -> SharedPairs:
     Where these are very many, items that no draw tells apart are counted as one, such as copies of a record: half a
     million copies have 125 billion pairs.
     """
-    n_items = stored.n_items
-    draws = draws[:: -(-len(draws) * n_items // MOST_LABELS) or 1]
-    labels = stored.labels_at(draws)
-    linked = find_components([labels], n_items)
-    linked = linked.select(linked.sizes > 1)
-    columns, stands_for = take_columns(labels, linked.items), np.arange(n_items)
+    n_items, by_component = stored.n_items, None
+    if isinstance(stored, ComponentDraws) and len(draws) == stored.n_codes.size:
+        by_component, linked, columns = stored, stored.linked, stored.columns
+    else:
+        draws = draws[:: -(-len(draws) * n_items // MOST_LABELS) or 1]
+        labels = stored.labels_at(draws)
+        linked = find_components([labels], n_items)
+        linked = linked.select(linked.sizes > 1)
+        columns = take_columns(labels, linked.items)
+    stands_for = np.arange(n_items)
     if int((linked.sizes * (linked.sizes - 1) // 2).sum()) > MOST_SINGLE:
         first = find_alike(columns)
         stands_for[linked.items] = linked.items[first]
         kept = first == np.arange(len(first))
         bounds = np.concatenate([[0], np.cumsum(kept)])[linked.bounds]
-        columns, linked = columns[:, kept], ComponentItems(linked.items[kept], bounds)
-    pairs = count_pairs_by_component(columns, linked.bounds)
+        columns, linked, by_component = columns[:, kept], ComponentItems(linked.items[kept], bounds), None
+    if by_component is None:
+        pairs = count_pairs_by_component(columns, linked.bounds)
+    else:
+        pairs = by_component.pair_counts
     left, right = linked.items[pairs.left], linked.items[pairs.right]
     ends, share = (np.minimum(left, right), np.maximum(left, right)), pairs.counts / len(draws)
     return SharedPairs(*ends, share, np.bincount(stands_for, minlength=n_items), stands_for)

@@ -20,11 +20,11 @@ from scdp.posterior.summaries import (
     CredibleBall,
     ExpectedMetrics,
     Loss,
-    Partition,
     count_pairs,
     estimate_metrics,
     find_credible_ball,
     measure_distances,
+    measure_memberships,
 )
 
 if TYPE_CHECKING:
@@ -229,11 +229,7 @@ class Posterior:
         >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).membership_probability([0, 0, 1])
         array([0.5, 0.5, 1. ])
         """
-        total = np.zeros(self.n_items)
-        partition = Partition.of(self._labels(labels))
-        for _, draws in self.stored.label_chunks():
-            partition.add_memberships(draws, total)
-        return np.clip(total / (self.n_chains * self.n_draws), 0.0, 1.0)
+        return measure_memberships(self.stored, self._labels(labels))
 
     def point_estimate(
         self,

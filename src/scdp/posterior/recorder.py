@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from scdp._compile import kernel
 from scdp._typing import Arrays, Booleans, Integers, SmallIntegers, Words
 from scdp.errors import InputError
-from scdp.posterior.draws import StoredDraws, count_bits, count_words, pack
+from scdp.posterior.draws import (
+    ComponentDraws,
+    PackedDraws,
+    StoredDraws,
+    count_bits,
+    count_words,
+    pack,
+)
 from scdp.posterior.partitions import canonical_labels, check_ids, compact_ids
 
 if TYPE_CHECKING:
@@ -184,10 +191,16 @@ class DrawRecorder:
         """The posterior of what was recorded; after an interruption, of the draws every chain reached."""
         from scdp.posterior.posterior import Posterior
 
+        draws = self.packed()
+        cut = {name: np.asarray(values)[:, : draws.n_draws] for name, values in (traces or {}).items()}
+        return Posterior(draws, cut, names=names)
+
+    def packed(self) -> PackedDraws:
+        """The draws that every chain has reached."""
         kept = min(_count_leading(chain.starts >= 0) for chain in self.chains)
         if kept == 0:
             raise InputError("a chain has no draw yet: run more sweeps before asking for its posterior")
-        draws = StoredDraws(
+        return PackedDraws(
             known=self.known,
             shared=self.shared,
             words=tuple(chain.join() for chain in self.chains),
@@ -195,8 +208,6 @@ class DrawRecorder:
             n_codes=np.stack([chain.n_codes[:kept] for chain in self.chains]),
             n_hidden_clusters=np.stack([chain.n_hidden_clusters[:kept] for chain in self.chains]),
         )
-        cut = {name: np.asarray(values)[:, :kept] for name, values in (traces or {}).items()}
-        return Posterior(draws, cut, names=names)
 
     def _encode(self, store: _Chain, slots: ArrayLike, place: str) -> tuple[int, int]:
         ids, first, span = compact_ids(check_ids(slots))
@@ -223,17 +234,28 @@ class DrawRecorder:
 
 def store_array(
     draws: NDArray[Any], labels_template: NDArray[Any], hidden: Integers, shared: bool
-) -> StoredDraws:
+) -> PackedDraws:
     """Store an integer array (chain, draw, item) of any cluster ids."""
     recorder = DrawRecorder(draws.shape[0], draws.shape[1], labels_template, hidden, shared=shared)
     for chain, rows in enumerate(draws):
         for draw, row in enumerate(rows):
             recorder.record(chain, draw, row)
-    return recorder.finish().stored
+    return recorder.packed()
 
 
 def restrict_draws(stored: StoredDraws, items: Integers) -> StoredDraws:
     """The same draws, seen by the chosen items alone, in their order."""
+    if isinstance(stored, ComponentDraws) and len(items) == stored.n_items:
+        return stored.reordered(items)
+    return pack_draws(stored, items)
+
+
+def pack_draws(stored: StoredDraws, items: Integers | None = None) -> PackedDraws:
+    """The same draws, packed; with `items`, seen by these alone, in their order."""
+    if items is None:
+        if isinstance(stored, PackedDraws):
+            return stored
+        items = np.arange(stored.n_items)
     known = stored.known[items]
     recorder = DrawRecorder(
         stored.n_chains, stored.n_draws, known, np.flatnonzero(known < 0), shared=stored.shared
@@ -241,7 +263,7 @@ def restrict_draws(stored: StoredDraws, items: Integers) -> StoredDraws:
     for place, labels in stored.label_chunks():
         for row, draw in enumerate(range(place.start, place.stop)):
             recorder.record(*divmod(draw, stored.n_draws), labels[row, items])
-    return recorder.finish().stored
+    return recorder.packed()
 
 
 def _number_known(template: NDArray[Any], hidden: Integers) -> SmallIntegers:

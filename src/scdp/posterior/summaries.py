@@ -17,7 +17,7 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.draws import StoredDraws
+from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.partitions import canonical_labels, group_items
 
 Loss = Literal["vi", "binder"]
@@ -281,6 +281,8 @@ def estimate_metrics(
 
 def count_against_draws(stored: StoredDraws, labels: SmallIntegers) -> Counts:
     """What is counted of canonical labels against each draw."""
+    if isinstance(stored, ComponentDraws):
+        return compare_by_component(stored, labels)[2]
     order, bounds = group_items(labels)
     is_known = stored.known >= 0
 
@@ -298,6 +300,109 @@ def count_against_draws(stored: StoredDraws, labels: SmallIntegers) -> Counts:
         bounds, np.add.reduceat(is_known[order], bounds[:-1]) if len(order) else bounds
     )
     return Counts(right, true, links, precision, recall, stored.n_clusters.ravel().astype(np.float64))
+
+
+def measure_memberships(stored: StoredDraws, labels: SmallIntegers) -> Floats:
+    """By item: the mean probability of being with each other member of its cluster, or of being alone if it is."""
+    n_draws, total = stored.n_codes.size, np.zeros(stored.n_items)
+    if isinstance(stored, ComponentDraws):
+        sizes = np.bincount(labels)[labels]
+        with_others, alone, _ = compare_by_component(stored, labels)
+        total[sizes == 1] = n_draws
+        own = sizes[stored.items]
+        total[stored.items] = np.where(own == 1, alone, with_others / np.maximum(own - 1, 1))
+    else:
+        partition = Partition.of(labels)
+        for _, draws in stored.label_chunks():
+            partition.add_memberships(draws, total)
+    return np.clip(total / n_draws, 0.0, 1.0)
+
+
+def compare_by_component(stored: ComponentDraws, labels: SmallIntegers) -> tuple[Integers, Integers, Counts]:
+    """Of each stored item, over all draws: members of its cluster that it is with, draws in which it is alone.
+
+    And what is counted of canonical labels against each draw.
+    """
+    sizes, component = np.bincount(labels), np.repeat(np.arange(len(stored.bounds) - 1), stored.linked.sizes)
+    answer = labels[stored.items]
+    order = np.lexsort((answer, component))
+    with_others, alone = np.zeros((2, len(answer)), np.int64)
+
+    def compare(block: tuple[int, int]) -> Floats:
+        bounds = stored.bounds[block[0] : block[1] + 1]
+        out = np.zeros((stored.n_codes.size, 4))
+        compare_in_components(bounds, stored.labels_within, order, answer, sizes, with_others, alone, out)
+        return out
+
+    counts = np.zeros((stored.n_codes.size, 4))
+    for found in map_in_threads(compare, stored.blocks(), count_workers(-1)):
+        counts += found
+    n = max(stored.n_items, 1)
+    # Who is alone in every draw is right in all of its cluster that is there, itself.
+    is_stored = np.zeros(stored.n_items, bool)
+    is_stored[stored.items] = True
+    counts[:, 2] += (1.0 / sizes[labels[~is_stored]]).sum()
+    counts[:, 3] += stored.n_items - len(stored.items)
+    right, true, precision, recall = counts.T
+    if not stored.n_items:
+        precision, recall = np.ones_like(right), np.ones_like(right)
+    links = float((sizes * (sizes - 1) // 2).sum())
+    n_clusters = stored.n_clusters.ravel().astype(np.float64)
+    return with_others, alone, Counts(right, true, links, precision / n, recall / n, n_clusters)
+
+
+@kernel
+def compare_in_components(
+    bounds: Integers,
+    labels: NDArray[Any],
+    order: Integers,
+    answer: SmallIntegers,
+    sizes: Integers,
+    with_others: Integers,
+    alone: Integers,
+    out: Floats,
+) -> None:
+    """As `compare_with_draws`, of components that begin at `bounds`, to which `out` (draw, 4) is added.
+
+    `order` are the stored items by component and cluster of the answer; labels are places within the component.
+    """
+    largest = 0
+    for component in range(len(bounds) - 1):
+        largest = max(largest, bounds[component + 1] - bounds[component])
+    counts, shared = np.zeros(largest, np.int64), np.zeros(largest, np.int64)
+    for component in range(len(bounds) - 1):
+        start, stop = bounds[component], bounds[component + 1]
+        for draw in range(labels.shape[1]):
+            true, right, precision, recall = 0, 0, 0.0, 0.0
+            for item in range(start, stop):
+                label = labels[item, draw]
+                true += counts[label]
+                counts[label] += 1
+            first = start
+            while first < stop:
+                cluster = answer[order[first]]
+                last = first
+                while last < stop and answer[order[last]] == cluster:
+                    label = labels[order[last], draw]
+                    right += shared[label]
+                    shared[label] += 1
+                    last += 1
+                for place in range(first, last):
+                    item = order[place]
+                    label = labels[item, draw]
+                    with_others[item] += shared[label] - 1
+                    alone[item] += counts[label] == 1
+                    precision += shared[label] / sizes[cluster]
+                    recall += shared[label] / counts[label]
+                for place in range(first, last):
+                    shared[labels[order[place], draw]] = 0
+                first = last
+            for item in range(start, stop):
+                counts[labels[item, draw]] = 0
+            out[draw, 0] += right
+            out[draw, 1] += true
+            out[draw, 2] += precision
+            out[draw, 3] += recall
 
 
 def count_judged_pairs(bounds: Integers, n_known: Integers) -> float:
