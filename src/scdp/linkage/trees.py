@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._compile import kernel
+from scdp._compile import kernel_as_written
 from scdp._typing import Booleans, Features, Floats, Integers
+from scdp.errors import InputError
 from scdp.linkage.evidence import log_odds
 
 N_ROUNDS = 100
@@ -47,18 +49,12 @@ class Trees:
     def log_odds(self, features: Features) -> NDArray[np.float64]:
         """Of each pair for being together, cut off where they are as good as certain."""
         out = np.full(len(features), self.baseline[0])
-        walk(
-            features,
-            self.first,
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.missing_left,
-            self.value,
-            out,
-        )
+        add_leaves(features, *self._leaf_sets, LOWEST_BIT, out)
         return np.clip(out, -LARGEST_SCORE, LARGEST_SCORE)
+
+    @cached_property
+    def _leaf_sets(self) -> LeafSets:
+        return LeafSets.of(self)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -68,31 +64,112 @@ class Trees:
         return cls(**{field.name: arrays[field.name] for field in fields(cls)})
 
 
-@kernel
-def walk(
+class LeafSets(NamedTuple):
+    """Which leaves a value of a feature leaves open, as bits, the leftmost leaf first, by the value's place.
+
+    A node that sends a pair to the right closes all leaves on its left, and the leftmost that stays open is where the
+    pair ends (QuickScorer, Lucchese and others 2015). The thresholds of feature f, ascending, begin at `bounds[f]`.
+    `open_leaves` (place, tree) has one row more for each feature than there are thresholds, one for missing, and a last
+    one in which all are open.
+    """
+
+    thresholds: Floats
+    bounds: Integers
+    open_leaves: NDArray[Any]
+    values: Floats
+
+    @classmethod
+    def of(cls, trees: Trees) -> Self:
+        spans = [_span_leaves(trees, int(root)) for root in trees.first]
+        n_leaves = max((len(leaves) for leaves, _ in spans), default=1)
+        values = np.zeros((len(spans), n_leaves))
+        closed: dict[int, int] = {}
+        tree_of: dict[int, int] = {}
+        for tree, (leaves, lefts) in enumerate(spans):
+            values[tree, : len(leaves)] = trees.value[leaves]
+            closed |= lefts
+            tree_of |= dict.fromkeys(lefts, tree)
+        inner = np.array(sorted(closed), dtype=np.int64)
+        used = trees.feature[inner]
+        n_features = int(used.max(initial=-1)) + 1
+        kind = np.uint8 if n_leaves <= 8 else np.uint32
+        every = int(np.iinfo(kind).max)
+        thresholds = [np.unique(trees.threshold[inner[used == f]]) for f in range(n_features)]
+        bounds = np.concatenate([[0], np.cumsum([len(each) for each in thresholds])]).astype(np.int64)
+        open_leaves = np.full((int(bounds[-1]) + 2 * n_features + 1, len(spans)), every, kind)
+        for node in inner.tolist():
+            f = int(trees.feature[node])
+            start, n_places = int(bounds[f]) + 2 * f, len(thresholds[f]) + 1
+            first_right = int(np.searchsorted(thresholds[f], trees.threshold[node])) + 1
+            right = [*range(first_right, n_places), *([] if trees.missing_left[node] else [n_places])]
+            open_leaves[start + np.array(right, dtype=np.int64), tree_of[node]] &= kind(~closed[node] & every)
+        joined = np.concatenate([np.zeros(0), *thresholds])
+        return cls(joined, bounds, open_leaves, values)
+
+
+# Trees have at most so many leaves, which are bits of a number.
+MOST_BITS = 32
+# By byte.
+LOWEST_BIT = np.array([0, *((byte & -byte).bit_length() - 1 for byte in range(1, 256))], dtype=np.int64)
+
+
+def _span_leaves(trees: Trees, root: int) -> tuple[list[int], dict[int, int]]:
+    """The leaves of a tree from left to right, and for each inner node those on its left, as bits."""
+    leaves: list[int] = []
+    lefts: dict[int, int] = {}
+    waiting: list[tuple[int, int]] = [(root, -1)]
+    while waiting:
+        node, before = waiting.pop()
+        if before >= 0:
+            # All leaves on the left of this node have been seen.
+            lefts[node] = (1 << len(leaves)) - (1 << before)
+            waiting.append((int(trees.right[node]), -1))
+        elif trees.left[node] < 0:
+            leaves.append(node)
+        else:
+            waiting.append((node, len(leaves)))
+            waiting.append((int(trees.left[node]), -1))
+        if len(leaves) > MOST_BITS or len(waiting) > 2 * MOST_BITS:
+            raise InputError(f"a tree of the model has more than {MOST_BITS} leaves; fit the model again")
+    return leaves, lefts
+
+
+@kernel_as_written
+def add_leaves(
     features: Features,
-    first: NDArray[np.int64],
-    feature: NDArray[np.int64],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    missing_left: NDArray[np.bool_],
-    value: NDArray[np.float64],
-    out: NDArray[np.float64],
+    thresholds: Floats,
+    bounds: Integers,
+    open_leaves: NDArray[Any],
+    values: Floats,
+    lowest_bit: Integers,
+    out: Floats,
 ) -> None:
     """Add the value of the leaf each pair ends in, tree by tree."""
+    n_trees = open_leaves.shape[1]
+    still_open = np.empty(n_trees, open_leaves.dtype)
     for p in range(features.shape[0]):
-        total = 0.0
-        for tree in range(first.shape[0]):
-            node = first[tree]
-            while left[node] >= 0:
-                found = features[p, feature[node]]
-                if np.isnan(found):
-                    goes_left = missing_left[node]
+        still_open[:] = open_leaves[-1]
+        for f in range(len(bounds) - 1):
+            value = np.float64(features[p, f])
+            low, high = bounds[f], bounds[f + 1]
+            if np.isnan(value):
+                low = high + 1
+            while low < high:
+                middle = (low + high) // 2
+                if thresholds[middle] < value:
+                    low = middle + 1
                 else:
-                    goes_left = found <= threshold[node]
-                node = left[node] if goes_left else right[node]
-            total += value[node]
+                    high = middle
+            row = open_leaves[low + 2 * f]
+            for tree in range(n_trees):
+                still_open[tree] &= row[tree]
+        total = 0.0
+        for tree in range(n_trees):
+            bits, leaf = np.int64(still_open[tree]), 0
+            while bits & 255 == 0:
+                bits >>= 8
+                leaf += 8
+            total += values[tree, leaf + lowest_bit[bits & 255]]
         out[p] += total
 
 
