@@ -19,6 +19,7 @@ from scdp.compare.scorers import thread_count
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]
+Codes = NDArray[np.int32]
 Fill = Callable[[Rows, Rows, Values], None]
 
 # The Jaro-Winkler distance of two words costs so many times its value, at most 1.
@@ -114,16 +115,16 @@ class WordTable:
         self._starts = _ends(list(map(len, lists)))
         self._ids = np.fromiter(map(places.__getitem__, every), np.int32, len(every))
         self._rules = rules
-        # Numbers below zero are equal to no other's.
-        self._runs = self._acronyms = -1 - np.arange(len(lists))
+        self._runs: Codes | None = None
+        self._acronyms: Codes | None = None
         if not joined:
             return
         runs = list(map("".join, lists))
         codes = {run: place for place, run in enumerate(dict.fromkeys(runs))}
-        self._runs = np.fromiter(map(codes.__getitem__, runs), np.int64, len(runs))
+        self._runs = np.fromiter(map(codes.__getitem__, runs), np.int32, len(runs))
         if acronyms:
             short = [codes.get(initials_of(each), -1) if len(each) > 1 else -1 for each in lists]
-            self._acronyms = np.array(short, dtype=np.int64)
+            self._acronyms = np.array(short, dtype=np.int32)
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]], rules: Rules) -> WordTable:
@@ -140,14 +141,15 @@ class WordTable:
         # In one order, so that sums of costs are the same to the last bit whichever comes first.
         left, right = np.minimum(left, right), np.maximum(left, right)
         out = in_threads(fill, left, right, workers)
-        runs = self._runs
-        near = runs[left] == runs[right]
-        out[near] = np.minimum(out[near], np.where(left == right, 0.0, JOINED)[near])
-        short = self._acronyms
-        near = ((short[left] >= 0) & (short[left] == runs[right])) | (
-            (short[right] >= 0) & (short[right] == runs[left])
-        )
-        out[near] = np.minimum(out[near], ACRONYM)
+        runs, short = self._runs, self._acronyms
+        if runs is not None:
+            near = runs[left] == runs[right]
+            out[near] = np.minimum(out[near], np.where(left == right, 0.0, JOINED)[near])
+        if runs is not None and short is not None:
+            near = ((short[left] >= 0) & (short[left] == runs[right])) | (
+                (short[right] >= 0) & (short[right] == runs[left])
+            )
+            out[near] = np.minimum(out[near], ACRONYM)
         return out
 
 

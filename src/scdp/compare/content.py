@@ -432,19 +432,22 @@ class AddressScorer(PairScorer):
             [getattr(address, name) for address in vocabulary] for name in ("number", "unit", "postcode")
         )
         self._parts = [
-            _Part(Letters.of(texts), np.array([bool(text) for text in texts])) for texts in columns
+            _Part(Letters.of(texts), np.array([bool(text) for text in texts], dtype=bool), weight)
+            for texts, weight in zip(columns, (NUMBER, UNIT, POSTCODE), strict=True)
         ]
+        # What no address has is not looked for.
+        self._parts = [part for part in self._parts if part.present.any()]
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from scdp.compare.alignment import fill_one_edit, in_threads
 
         total, weights = np.zeros(len(left)), np.zeros(len(left))
-        for part, weight in zip(self._parts, (NUMBER, UNIT, POSTCODE), strict=True):
+        for part in self._parts:
             both = part.present[left] & part.present[right]
             places = np.flatnonzero(both)
             fill = partial(fill_one_edit, part.letters.letters, part.letters.starts, ONE_EDIT)
-            total[places] += weight * in_threads(fill, left[places], right[places], workers)
-            weights[places] += weight
+            total[places] += part.weight * in_threads(fill, left[places], right[places], workers)
+            weights[places] += part.weight
         words = self._words.pairs(left, right, workers)
         both = ~np.isnan(words)
         total[both] += WORDS * words[both]
@@ -456,3 +459,4 @@ class AddressScorer(PairScorer):
 class _Part(NamedTuple):
     letters: Letters
     present: NDArray[np.bool_]
+    weight: float

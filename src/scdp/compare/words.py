@@ -253,12 +253,15 @@ class PersonScorer(PairScorer):
         from scdp.compare.alignment import PERSON, WordTable
 
         self._words = WordTable.of([name.words for name in vocabulary], PERSON)
-        self._sexes = np.array([name.sex for name in vocabulary])
-        self._suffixes = np.array([name.suffix for name in vocabulary])
+        # In one byte each: pairs look them up all over the table, which then stays in the processor's cache.
+        sexes = np.array([name.sex for name in vocabulary], dtype=np.int8)
+        suffixes = np.array([name.suffix for name in vocabulary], dtype=np.int8)
+        each = ((sexes, SEX_CLASH), (suffixes, SUFFIX_CLASH))
+        self._clashes = [(said, least) for said, least in each if said.any()]
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         distances = self._words.pairs(left, right, workers)
-        for said, least in ((self._sexes, SEX_CLASH), (self._suffixes, SUFFIX_CLASH)):
+        for said, least in self._clashes:
             a, b = said[left], said[right]
             clash = (a != b) & (a > 0) & (b > 0)
             distances[clash] = np.maximum(distances[clash], least)
