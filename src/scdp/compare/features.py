@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -242,6 +242,13 @@ class Comparer:
         tokens = tuple(self.prepared[number].tokens.frequencies for number in self.columns.tokens)
         return ValueCounts(tuple(values), tokens)
 
+    def make_ready(self) -> None:
+        """Make what comparisons need of all values, which is otherwise made when the first pairs are compared."""
+        for one in self.prepared:
+            _ = one.scorer
+        for number in self.columns.tokens:
+            _ = self.prepared[number].tokens
+
     def compare(self, left: Integers, right: Integers, workers: int = -1) -> Features:
         """The features of pairs."""
         features = np.empty((len(left), self.columns.n_features), dtype=np.float32)
@@ -325,6 +332,7 @@ def _value_nats(prepared: Prepared, supplied: Frequencies | None) -> Floats:
 
 # More copies of a record than this are one; fewer are compared like any other records.
 MOST_COPIES = 25
+MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,16 +346,11 @@ class Copies:
     def find(cls, records: Records, spec: Spec, groups: Groups, known: Integers) -> Self:
         """Rows equal in all compared columns, in one group, of unknown cluster; one without a value is no copy."""
         n = len(records)
+        if not _may_have_copies(records, spec):
+            return cls(np.arange(n), np.arange(n))
         code = np.zeros(n, dtype=np.int64)
         filled = np.zeros(n, dtype=bool)
-        columns = dict.fromkeys(name for field in spec.fields for name in field.columns)
-        for name in columns:
-            column = records.encoded(name)
-            if column is None:
-                column = EncodedColumn.of(
-                    [None if cell is None else str(cell) for cell in records[name].tolist()]
-                )
-            assert column is not None
+        for column in _compared_columns(records, spec):
             filled |= column.codes >= 0
             code = _encode(code * (len(column.texts) + 1) + column.codes + 1)
         if groups is not None:
@@ -382,6 +385,26 @@ class Copies:
         for place, labels in enumerate(drawn):
             np.take(rows[labels], self.stays_with, out=found[place], mode="clip")
         return found
+
+
+def _compared_columns(records: Records, spec: Spec) -> Iterator[EncodedColumn]:
+    """Each column that is compared, as codes."""
+    for name in dict.fromkeys(name for field in spec.fields for name in field.columns):
+        column = records.encoded(name)
+        if column is None:
+            column = EncodedColumn.of([None if cell is None else str(cell) for cell in records[name].tolist()])
+        assert column is not None
+        yield column
+
+
+def _may_have_copies(records: Records, spec: Spec) -> bool:
+    """Whether more rows than are compared each may be equal: so many have one hash, which most tables show at once."""
+    hashes = np.zeros(len(records), dtype=np.uint64)
+    for column in _compared_columns(records, spec):
+        hashes = (hashes + column.codes.astype(np.uint64)) * MIXER
+        hashes ^= hashes >> np.uint64(29)
+    hashes.sort()
+    return bool((hashes[MOST_COPIES:] == hashes[: len(hashes) - MOST_COPIES]).any())
 
 
 def _encode(values: NDArray[Any]) -> Integers:

@@ -5,6 +5,7 @@ where candidates are very many a prefilter keeps those that may be matches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,11 +18,12 @@ from scdp.blocking import Blocking
 from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
+from scdp.blocking.pairs import Search
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs
 from scdp.components import connected_components
 from scdp.estimators.conditions import Conditions
-from scdp.io.memory import give_back_memory
+from scdp.io.memory import collection_paused, give_back_memory
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.table.records import Records
@@ -35,6 +37,8 @@ MOST_CANDIDATES = 300_000
 # Components of more records lose their least likely pairs, below one of these log-odds after another.
 MOST_CONNECTED = 100_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
+# So many pairs of the sample are weighed by one thread at a time.
+PAIRS_AT_ONCE = 10_000
 
 
 class Blocked(NamedTuple):
@@ -98,17 +102,31 @@ def settle(
     ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
     if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
         return Settled(ensemble, None)
-    probability = 1.0 / (1.0 + np.exp(-ensemble.mean_log_odds(features)))
+    parts = np.array_split(features, max(len(features) // PAIRS_AT_ONCE, 1))
+    log_odds = np.concatenate(list(map_in_threads(ensemble.mean_log_odds, parts, worker_count(None))))
+    probability = 1.0 / (1.0 + np.exp(-log_odds))
     seconds = comparer.time_pairs(*sample)
     return Settled(ensemble, Prefilter.of(ensemble.table, features, seconds, probability))
 
 
 def settle_blocked(blocked: Blocked, comparer: Comparer, conditions: Conditions | None = None) -> Ensemble:
     """The ensemble set to a table, without all its candidates being compared."""
+    return settle(blocked, comparer, search_blocked(blocked).sample, conditions).ensemble
+
+
+class Searched(NamedTuple):
+    """How candidates are found, the records in the order in which they are looked at, and the pairs of a sample."""
+
+    search: Search
+    rows: NDArray[np.int32]
+    sample: tuple[Integers, Integers]
+
+
+def search_blocked(blocked: Blocked) -> Searched:
+    """Index the records by the blocking."""
     search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
     rows = np.argsort(search.homes, kind="stable").astype(np.int32)
-    sample = sample_candidates(search, rows, len(blocked.records))
-    return settle(blocked, comparer, sample, conditions).ensemble
+    return Searched(search, rows, sample_candidates(search, rows, len(blocked.records)))
 
 
 def compare_candidates(
@@ -120,11 +138,14 @@ def compare_candidates(
     """The candidate pairs of records with their features, in this process; only those that conditions let meet."""
     n = len(blocked.records)
     threads = worker_count(None) if workers < 1 else workers
-    search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
+    with ThreadPoolExecutor(max_workers=1) as pool, collection_paused():
+        # Kernels find blocks while Python cleans and parses values.
+        searching = pool.submit(search_blocked, blocked)
+        comparer = Comparer.of(blocked.records, blocked.fields)
+        comparer.make_ready()
+        search, rows, sample = searching.result()
     give_back_memory()
-    comparer = Comparer.of(blocked.records, blocked.fields)
-    rows = np.argsort(search.homes, kind="stable").astype(np.int32)
-    settled = settle(blocked, comparer, sample_candidates(search, rows, n), conditions)
+    settled = settle(blocked, comparer, sample, conditions)
     run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer)
 
     def compare(some: NDArray[np.int32]) -> WeighedPairs:
@@ -152,10 +173,10 @@ def only_meeting(
     return left[meets], right[meets]
 
 
-def sample_candidates(search: object, rows: NDArray[np.int32], n: int) -> tuple[Integers, Integers]:
+def sample_candidates(search: Search, rows: NDArray[np.int32], n: int) -> tuple[Integers, Integers]:
     """The candidates of a sample of the records: the same on every machine."""
     chosen = rows[in_sample(rows, sampled_share(n))]
-    found = [search.pairs(some) for some in search.parts(chosen)]  # type: ignore[attr-defined]
+    found = list(map_in_threads(search.pairs, search.parts(chosen), worker_count(None)))
     none = np.zeros(0, dtype=np.int64)
     left, right = (np.concatenate([none, *(pairs[k].astype(np.int64) for pairs in found)]) for k in (0, 1))
     order = np.lexsort((right, left))
