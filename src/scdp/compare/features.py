@@ -392,7 +392,9 @@ def _compared_columns(records: Records, spec: Spec) -> Iterator[EncodedColumn]:
     for name in dict.fromkeys(name for field in spec.fields for name in field.columns):
         column = records.encoded(name)
         if column is None:
-            column = EncodedColumn.of([None if cell is None else str(cell) for cell in records[name].tolist()])
+            column = EncodedColumn.of(
+                [None if cell is None else str(cell) for cell in records[name].tolist()]
+            )
         assert column is not None
         yield column
 

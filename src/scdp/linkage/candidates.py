@@ -37,8 +37,8 @@ MOST_CANDIDATES = 300_000
 # Components of more records lose their least likely pairs, below one of these log-odds after another.
 MOST_CONNECTED = 100_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
-# So many pairs of the sample are weighed by one thread at a time.
-PAIRS_AT_ONCE = 10_000
+# So many pairs of a sample are the work of one thread at a time.
+PAIRS_AT_ONCE = 20_000
 
 
 class Blocked(NamedTuple):
@@ -96,17 +96,31 @@ def settle(
     """Set the ensemble to a table by random pairs of it, and by the candidates of a sample of its records."""
     n = len(blocked.records)
     share = sampled_share(n)
-    strangers = comparer.compare(*only_meeting(conditions, *draw_strangers(n)))
-    features = comparer.compare(*only_meeting(conditions, *sample))
+    strangers = compare_in_threads(comparer, *only_meeting(conditions, *draw_strangers(n)))
+    features = compare_in_threads(comparer, *only_meeting(conditions, *sample))
     n_pairs = n * (n - 1) / 2.0 if conditions is None else conditions.count_pairs()
     ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
     if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
         return Settled(ensemble, None)
-    parts = np.array_split(features, max(len(features) // PAIRS_AT_ONCE, 1))
+    parts = (features[part] for part in parts_of(len(features)))
     log_odds = np.concatenate(list(map_in_threads(ensemble.mean_log_odds, parts, worker_count(None))))
     probability = 1.0 / (1.0 + np.exp(-log_odds))
     seconds = comparer.time_pairs(*sample)
     return Settled(ensemble, Prefilter.of(ensemble.table, features, seconds, probability))
+
+
+def parts_of(n_pairs: int) -> list[slice]:
+    """Pairs in parts, each the work of one thread."""
+    return [slice(k, k + PAIRS_AT_ONCE) for k in range(0, max(n_pairs, 1), PAIRS_AT_ONCE)]
+
+
+def compare_in_threads(comparer: Comparer, left: Integers, right: Integers) -> Features:
+    """The features of pairs, made on all cores."""
+
+    def compare(part: slice) -> Features:
+        return comparer.compare(left[part], right[part], 1)
+
+    return np.concatenate(list(map_in_threads(compare, parts_of(len(left)), worker_count(None))))
 
 
 def settle_blocked(blocked: Blocked, comparer: Comparer, conditions: Conditions | None = None) -> Ensemble:
@@ -129,6 +143,17 @@ def search_blocked(blocked: Blocked) -> Searched:
     return Searched(search, rows, sample_candidates(search, rows, len(blocked.records)))
 
 
+def prepare_blocked(blocked: Blocked) -> tuple[Searched, Comparer]:
+    """Index the records, and make ready to compare them: kernels find blocks while Python cleans and parses values."""
+    with ThreadPoolExecutor(max_workers=1) as pool, collection_paused():
+        searching = pool.submit(search_blocked, blocked)
+        comparer = Comparer.of(blocked.records, blocked.fields)
+        comparer.make_ready()
+        searched = searching.result()
+    give_back_memory()
+    return searched, comparer
+
+
 def compare_candidates(
     blocked: Blocked,
     workers: int = -1,
@@ -138,13 +163,7 @@ def compare_candidates(
     """The candidate pairs of records with their features, in this process; only those that conditions let meet."""
     n = len(blocked.records)
     threads = worker_count(None) if workers < 1 else workers
-    with ThreadPoolExecutor(max_workers=1) as pool, collection_paused():
-        # Kernels find blocks while Python cleans and parses values.
-        searching = pool.submit(search_blocked, blocked)
-        comparer = Comparer.of(blocked.records, blocked.fields)
-        comparer.make_ready()
-        search, rows, sample = searching.result()
-    give_back_memory()
+    (search, rows, sample), comparer = prepare_blocked(blocked)
     settled = settle(blocked, comparer, sample, conditions)
     run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer)
 
