@@ -24,6 +24,7 @@ from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.partitions import (
     ComponentItems,
     canonical_labels,
+    count_pairs_in_draws,
     find_alike,
     find_components,
     find_root,
@@ -248,19 +249,6 @@ def find_dense(draws: SmallIntegers, bounds: Integers) -> Booleans:
     dense = np.zeros(len(sizes), np.bool_)
     dense[order] = (pairs > MOST_PAIRS) | (np.cumsum(in_draws[order]) > MOST_PAIRS_IN_DRAWS)
     return dense & (sizes > ALWAYS_COUNTED)
-
-
-@kernel
-def count_pairs_in_draws(draws: SmallIntegers, counts: Integers) -> int:
-    """The pairs that are together, over all draws; `counts` is zero before and after."""
-    total = 0
-    for draw in range(draws.shape[0]):
-        for label in draws[draw]:
-            total += counts[label]
-            counts[label] += 1
-        for label in draws[draw]:
-            counts[label] = 0
-    return total
 
 
 class PairGraph(NamedTuple):

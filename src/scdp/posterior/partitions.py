@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp._compile import kernel
-from scdp._typing import Booleans, Integers, SmallIntegers
+from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 
 MIXER = np.uint64(0x9E3779B97F4A7C15)
@@ -183,3 +183,71 @@ def sort_by_label(labels: SmallIntegers, bounds: Integers, items: Integers) -> N
     for label in range(len(bounds) - 1, 0, -1):
         bounds[label] = bounds[label - 1]
     bounds[0] = 0
+
+
+@kernel
+def count_pairs_in_draws(draws: SmallIntegers, counts: Integers) -> int:
+    """The pairs that are together, over all draws; `counts` is zero before and after."""
+    total = 0
+    for draw in range(draws.shape[0]):
+        for label in draws[draw]:
+            total += counts[label]
+            counts[label] += 1
+        for label in draws[draw]:
+            counts[label] = 0
+    return total
+
+
+@kernel
+def compare_in_components(
+    bounds: Integers,
+    labels: NDArray[Any],
+    order: Integers,
+    answer: SmallIntegers,
+    sizes: Integers,
+    with_others: Integers,
+    alone: Integers,
+    out: Floats,
+) -> None:
+    """Right links, true pairs, B-cubed precision and recall of an answer by draw, added to `out` (draw, 4).
+
+    `order` are the items by component, which begin at `bounds`, and cluster of the answer; labels (item, draw) are
+    places within the component. By item: members of its cluster that it is with, draws in which it is alone.
+    """
+    largest = 0
+    for component in range(len(bounds) - 1):
+        largest = max(largest, bounds[component + 1] - bounds[component])
+    counts, shared = np.zeros(largest, np.int64), np.zeros(largest, np.int64)
+    for component in range(len(bounds) - 1):
+        start, stop = bounds[component], bounds[component + 1]
+        for draw in range(labels.shape[1]):
+            true, right, precision, recall = 0, 0, 0.0, 0.0
+            for item in range(start, stop):
+                label = labels[item, draw]
+                true += counts[label]
+                counts[label] += 1
+            first = start
+            while first < stop:
+                cluster = answer[order[first]]
+                last = first
+                while last < stop and answer[order[last]] == cluster:
+                    label = labels[order[last], draw]
+                    right += shared[label]
+                    shared[label] += 1
+                    last += 1
+                for place in range(first, last):
+                    item = order[place]
+                    label = labels[item, draw]
+                    with_others[item] += shared[label] - 1
+                    alone[item] += counts[label] == 1
+                    precision += shared[label] / sizes[cluster]
+                    recall += shared[label] / counts[label]
+                for place in range(first, last):
+                    shared[labels[order[place], draw]] = 0
+                first = last
+            for item in range(start, stop):
+                counts[labels[item, draw]] = 0
+            out[draw, 0] += right
+            out[draw, 1] += true
+            out[draw, 2] += precision
+            out[draw, 3] += recall

@@ -18,7 +18,7 @@ from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentDraws, StoredDraws
-from scdp.posterior.partitions import canonical_labels, group_items
+from scdp.posterior.partitions import canonical_labels, compare_in_components, group_items
 
 Loss = Literal["vi", "binder"]
 
@@ -349,60 +349,6 @@ def compare_by_component(stored: ComponentDraws, labels: SmallIntegers) -> tuple
     links = float((sizes * (sizes - 1) // 2).sum())
     n_clusters = stored.n_clusters.ravel().astype(np.float64)
     return with_others, alone, Counts(right, true, links, precision / n, recall / n, n_clusters)
-
-
-@kernel
-def compare_in_components(
-    bounds: Integers,
-    labels: NDArray[Any],
-    order: Integers,
-    answer: SmallIntegers,
-    sizes: Integers,
-    with_others: Integers,
-    alone: Integers,
-    out: Floats,
-) -> None:
-    """As `compare_with_draws`, of components that begin at `bounds`, to which `out` (draw, 4) is added.
-
-    `order` are the stored items by component and cluster of the answer; labels are places within the component.
-    """
-    largest = 0
-    for component in range(len(bounds) - 1):
-        largest = max(largest, bounds[component + 1] - bounds[component])
-    counts, shared = np.zeros(largest, np.int64), np.zeros(largest, np.int64)
-    for component in range(len(bounds) - 1):
-        start, stop = bounds[component], bounds[component + 1]
-        for draw in range(labels.shape[1]):
-            true, right, precision, recall = 0, 0, 0.0, 0.0
-            for item in range(start, stop):
-                label = labels[item, draw]
-                true += counts[label]
-                counts[label] += 1
-            first = start
-            while first < stop:
-                cluster = answer[order[first]]
-                last = first
-                while last < stop and answer[order[last]] == cluster:
-                    label = labels[order[last], draw]
-                    right += shared[label]
-                    shared[label] += 1
-                    last += 1
-                for place in range(first, last):
-                    item = order[place]
-                    label = labels[item, draw]
-                    with_others[item] += shared[label] - 1
-                    alone[item] += counts[label] == 1
-                    precision += shared[label] / sizes[cluster]
-                    recall += shared[label] / counts[label]
-                for place in range(first, last):
-                    shared[labels[order[place], draw]] = 0
-                first = last
-            for item in range(start, stop):
-                counts[labels[item, draw]] = 0
-            out[draw, 0] += right
-            out[draw, 1] += true
-            out[draw, 2] += precision
-            out[draw, 3] += recall
 
 
 def count_judged_pairs(bounds: Integers, n_known: Integers) -> float:
