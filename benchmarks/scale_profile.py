@@ -24,7 +24,6 @@ STAGES = (
     ("ids, names, the rest of the result", "scdp.estimators.clustering:cluster_records"),
     ("find copies", "scdp.compare.features:Copies.find"),
     ("choose the blocking", "scdp.blocking.by_size:Ladder.choose"),
-    ("choose the blocking", "scdp.blocking.by_size:Ladder.choose"),
     ("index of blocks, clean and parse columns", "scdp.linkage.candidates:prepare_blocked"),
     ("settle the match rate", "scdp.linkage.candidates:settle"),
     ("candidates and prefilter", "scdp.linkage.shards:compare_candidates"),

@@ -428,23 +428,20 @@ class AddressScorer(PairScorer):
         from scdp.compare.alignment import ADDRESS, Letters, WordTable
 
         self._words = WordTable.of([address.words for address in vocabulary], ADDRESS)
-        columns = (
-            [getattr(address, name) for address in vocabulary] for name in ("number", "unit", "postcode")
-        )
-        self._parts = [
-            _Part(Letters.of(texts), np.array([bool(text) for text in texts], dtype=bool), weight)
-            for texts, weight in zip(columns, (NUMBER, UNIT, POSTCODE), strict=True)
-        ]
+        columns = ([getattr(each, name) for each in vocabulary] for name in Address._fields[:3])
         # What no address has is not looked for.
-        self._parts = [part for part in self._parts if part.present.any()]
+        self._parts = [
+            _Part(Letters.of(texts), np.array([bool(text) for text in texts]), weight)
+            for texts, weight in zip(columns, (NUMBER, UNIT, POSTCODE), strict=True)
+            if any(texts)
+        ]
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         from scdp.compare.alignment import fill_one_edit, in_threads
 
         total, weights = np.zeros(len(left)), np.zeros(len(left))
         for part in self._parts:
-            both = part.present[left] & part.present[right]
-            places = np.flatnonzero(both)
+            places = np.flatnonzero(part.present[left] & part.present[right])
             fill = partial(fill_one_edit, part.letters.letters, part.letters.starts, ONE_EDIT)
             total[places] += part.weight * in_threads(fill, left[places], right[places], workers)
             weights[places] += part.weight

@@ -253,11 +253,11 @@ class PersonScorer(PairScorer):
         from scdp.compare.alignment import PERSON, WordTable
 
         self._words = WordTable.of([name.words for name in vocabulary], PERSON)
-        # In one byte each: pairs look them up all over the table, which then stays in the processor's cache.
-        sexes = np.array([name.sex for name in vocabulary], dtype=np.int8)
-        suffixes = np.array([name.suffix for name in vocabulary], dtype=np.int8)
-        each = ((sexes, SEX_CLASH), (suffixes, SUFFIX_CLASH))
-        self._clashes = [(said, least) for said, least in each if said.any()]
+        # In a byte each: pairs look them up all over the table.
+        said = np.array([(name.sex, name.suffix) for name in vocabulary], dtype=np.int8).reshape(-1, 2)
+        self._clashes = [
+            (said[:, k].copy(), (SEX_CLASH, SUFFIX_CLASH)[k]) for k in np.flatnonzero(said.any(0))
+        ]
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         distances = self._words.pairs(left, right, workers)
