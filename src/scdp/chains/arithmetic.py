@@ -176,17 +176,15 @@ def n_used(counts: Integers, start: int, end: int) -> int:
     return n
 
 
-def slice_on_line(
-    rng: np.random.Generator, x: float, log_density: Callable[[float], float], width: float = 1.0
-) -> float:
-    """One slice-sampling step: stepping out, then shrinking."""
+def slice_on_line(rng: np.random.Generator, x: float, log_density: Callable[[float], float]) -> float:
+    """One slice-sampling step: stepping out by 1, then shrinking."""
     height = log_density(x) - rng.standard_exponential()
-    left = x - width * rng.random()
-    right = left + width
+    left = x - rng.random()
+    right = left + 1.0
     while log_density(left) > height:
-        left -= width
+        left -= 1.0
     while log_density(right) > height:
-        right += width
+        right += 1.0
     while True:
         y = left + (right - left) * rng.random()
         if log_density(y) > height:

@@ -32,14 +32,12 @@ from scdp.errors import InputError, NumericalError
 from scdp.io.sealed import write
 
 
-def medoid_labels(
-    rng: np.random.Generator, items: DistanceItems, members: Integers, k: int, n_steps: int = 10
-) -> Integers:
+def medoid_labels(rng: np.random.Generator, items: DistanceItems, members: Integers, k: int) -> Integers:
     """A few steps of k-medoids from random members of one group: a start needs no more."""
     far = mean_squares(items, members)
     medoids = rng.permutation(len(members))[:k]
     labels = far[:, medoids].argmin(axis=1)
-    for _ in range(n_steps):
+    for _ in range(START_STEPS):
         for j in np.unique(labels):
             inside = np.flatnonzero(labels == j)
             medoids[j] = inside[far[np.ix_(inside, inside)].sum(axis=0).argmin()]
@@ -61,6 +59,8 @@ def mean_squares(items: DistanceItems, members: Integers) -> Floats:
 
 
 STARTS = ("kmeans", "singletons", "one")
+# Steps of k-means or k-medoids: a start needs no more.
+START_STEPS = 10
 
 
 def start_of_chain(init: str, chain: int) -> str:
@@ -73,11 +73,8 @@ def initial_state(
     layout: ItemLayout[Any],
     init: str | Integers,
     priors: Priors,
-    *,
-    cluster_concentration: float = 1.0,
-    type_concentration: float = 1.0,
 ) -> State:
-    """Clusters as asked for, one reference type with precision 1, and the concentrations given."""
+    """Clusters as asked for, one reference type with precision 1, and concentrations of 1."""
     items = layout.items
     cluster = layout.known_slot.copy()
     for place in range(len(items.slot_start)):
@@ -93,8 +90,8 @@ def initial_state(
         cluster=cluster,
         type=np.zeros(len(cluster), dtype=np.int64),
         precision=rows["precision"],
-        cluster_concentration=cluster_concentration,
-        type_concentration=type_concentration,
+        cluster_concentration=1.0,
+        type_concentration=1.0,
         mean_variance=priors.mean_variance,
         shape=rows["shape"],
         rate=rows["rate"],
@@ -138,11 +135,11 @@ def part_labels(
     raise ValueError(f"init must be 'mixed', 'one', 'singletons', 'kmeans' or an array, not {init!r}")
 
 
-def kmeans_labels(rng: np.random.Generator, points: Floats, k: int, n_steps: int = 10) -> NDArray[np.int64]:
+def kmeans_labels(rng: np.random.Generator, points: Floats, k: int) -> NDArray[np.int64]:
     """A few steps of k-means from random points: a start needs no more."""
     centres = points[rng.permutation(len(points))[:k]].copy()
     labels = np.zeros(len(points), dtype=np.int64)
-    for _ in range(n_steps):
+    for _ in range(START_STEPS):
         labels = ((centres**2).sum(axis=1) - 2 * points @ centres.T).argmin(axis=1)
         for j in np.unique(labels):
             centres[j] = points[labels == j].mean(axis=0)

@@ -30,6 +30,9 @@ from scdp.chains.vectors.types import (
     separation_prior,
 )
 
+# Rounds of types and precisions that a start needs.
+SETTLING_ROUNDS = 10
+
 
 class Constants(NamedTuple):
     """What concentration updates need and no sweep changes: sizes and their log symmetric polynomials."""
@@ -62,7 +65,7 @@ def sweep(
 
 
 def settle_types(
-    rng: np.random.Generator, state: State, items: AnyItems, plan: Plan, priors: Priors, n_rounds: int = 10
+    rng: np.random.Generator, state: State, items: AnyItems, plan: Plan, priors: Priors
 ) -> State:
     """Update types and precisions alone, the clusters as they are.
 
@@ -70,7 +73,7 @@ def settle_types(
     items together that the known clusters already tell apart, and a chain can stay there for long.
     """
     frozen = items._replace(hidden=items.hidden[:0])
-    for _ in range(n_rounds if plan.learn_types else 0):
+    for _ in range(SETTLING_ROUNDS if plan.learn_types else 0):
         state, _ = step_of(plan, items)(rng, state, frozen, plan, priors)
     return state
 

@@ -253,12 +253,8 @@ def distinct(codes: NDArray[Any]) -> tuple[Integers, Integers]:
 def prepare_all(
     comparisons: Sequence[Comparison],
     records: Records,
-    frequencies: Mapping[str, Frequencies] | None = None,
 ) -> Iterator[Prepared]:
-    """What each comparison's `prepare` gives, in turn; values that several take from the cells are made once.
-
-    `frequencies` are those to use instead of the counts of these records, by the name of the comparison.
-    """
+    """What each comparison's `prepare` gives, in turn; values that several take from the cells are made once."""
     kept: dict[Hashable, tuple[Codes, list[Any]]] = {}
     keys = [value_key(comparison) for comparison in comparisons]
     for place, (key, comparison) in enumerate(zip(keys, comparisons, strict=True)):
@@ -268,7 +264,7 @@ def prepare_all(
             found = _encoded(comparison, columns, partial(row_of, records))
         if key in keys[place + 1 :]:
             kept[key] = found
-        yield _prepared(comparison, *found, (frequencies or {}).get(comparison.name))
+        yield _prepared(comparison, *found)
 
 
 def row_of(records: Records, row: int) -> str:

@@ -239,12 +239,15 @@ def codes_of(clusters: NDArray[Any]) -> Integers:
     return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
 
 
+EXAMPLES_OF_A_TYPE = 2
+
+
 def _thin_draws(draws: NDArray[Any]) -> NDArray[Any]:
     chosen = np.unique(np.linspace(0, draws.shape[1] - 1, SCORED_DRAWS).round().astype(int))
     return draws[:, chosen]
 
 
-def learned_types(fitted: Any, problem: Problem, whole: Labelled, n_examples: int = 2) -> dict[str, Any]:
+def learned_types(fitted: Any, problem: Problem, whole: Labelled) -> dict[str, Any]:
     """The types at the end of the chain of the greatest log joint: share, precision by feature, example records.
 
     The examples of a type are its records from different clusters, in their order.
@@ -256,9 +259,7 @@ def learned_types(fitted: Any, problem: Problem, whole: Labelled, n_examples: in
         "features": feature_names(problem, end.precision.shape[1]),
         "share": (counts[order] / counts.sum()).tolist(),
         "precision": end.precision[slots[order]].tolist(),
-        "examples": [
-            [describe(whole, row) for row in _examples(end, whole, slot, n_examples)] for slot in slots[order]
-        ],
+        "examples": [[describe(whole, row) for row in _examples(end, slot)] for slot in slots[order]],
     }
 
 
@@ -268,11 +269,11 @@ def feature_names(problem: Problem, n_features: int) -> list[str]:
     return [f"pixel {place + 1}" for place in range(n_features)]
 
 
-def _examples(end: Any, whole: Labelled, slot: int, n_examples: int) -> list[int]:
+def _examples(end: Any, slot: int) -> list[int]:
     """Rows of the type, one a cluster."""
     rows = np.flatnonzero(end.type == slot)
     _, first = np.unique(end.cluster[rows], return_index=True)
-    return [int(row) for row in np.sort(rows[first])[:n_examples]]
+    return [int(row) for row in np.sort(rows[first])[:EXAMPLES_OF_A_TYPE]]
 
 
 def describe(items: Labelled, row: int) -> str:
