@@ -307,25 +307,42 @@ def main() -> None:
 
 
 def print_summary(runs: list[dict[str, Any]]) -> None:
-    """How often estimates and predicted gains hold."""
-    inside = total = covered = gains = 0
+    """By set, way and share of errors: F and wrong pairs removed per answer; then how often estimates hold."""
+    cells: dict[tuple[str, str, float], list[dict[int, dict[str, Any]]]] = {}
     for run in runs:
-        if run["way"] != "ours":
-            continue
         by_number = {point["answers"]: point for point in run["points"]}
-        for number, point in by_number.items():
-            inside += point["low"] - 1e-9 <= point["f"] <= point["high"] + 1e-9
-            total += 1
-            later = by_number.get(number + AHEAD)
-            if later is not None:
-                realised = later["f"] - point["f"]
-                covered += point["gain_low"] - 1e-9 <= realised <= point["gain_high"] + 1e-9
-                gains += 1
-    if total:
-        print(
-            f"F within its interval: {inside} of {total}; "
-            f"gain of the next {AHEAD} within its interval: {covered} of {gains}"
-        )
+        cells.setdefault((run["set"], run["way"], run["error"]), []).append(by_number)
+    print(
+        "\n| set | way | errors | runs | answers: F (wrong pairs removed per answer) |\n|---|---|---|---|---|"
+    )
+    for (name, way, error), found in cells.items():
+        figures = []
+        for number in found[0]:
+            f = np.mean([points[number]["f"] for points in found])
+            removed = [
+                (points[0]["wrong"] - points[number]["wrong"]) / number
+                for points in found
+                if number and 0 in points
+            ]
+            figures.append(f"{number}: {f:.3f}" + (f" ({np.mean(removed):.2f})" if removed else ""))
+        print(f"| {name} | {way} | {error:g} | {len(found)} | {', '.join(figures)} |")
+    ours = [points for (_, way, _), found in cells.items() if way == "ours" for points in found]
+    inside = [_is_within(p["f"], p["low"], p["high"]) for points in ours for p in points.values()]
+    gains = [
+        _is_within(points[number + AHEAD]["f"] - p["f"], p["gain_low"], p["gain_high"])
+        for points in ours
+        for number, p in points.items()
+        if number + AHEAD in points
+    ]
+    print(
+        f"F within its interval: {sum(inside)} of {len(inside)}; "
+        f"gain of the next {AHEAD} within its interval: {sum(gains)} of {len(gains)}"
+    )
+
+
+def _is_within(value: float, low: float, high: float) -> bool:
+    """As figures of three decimals are read."""
+    return bool(low - 0.0005 <= value <= high + 0.0005)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,9 @@ def test_sure_clusters_leave_nothing_to_gain():
     assert quality.precision == Interval(1.0, 1.0, 1.0)
     # That no true pair is missing from all draws is not known for sure.
     assert quality.f.low < quality.f.mean < 1.0
-    assert quality.f.high > 0.99
-    assert quality.gain == Interval(0.0, 0.0, 0.0)
+    assert quality.f.high == 1.0
+    # What is missing may be found, and no more than that.
+    assert quality.gain == pytest.approx((0.0, 0.0, 1.0 - quality.f.mean))
     assert quality.clusters == (3, 3)
 
 
@@ -77,3 +78,14 @@ def test_scores_stay_within_bounds_where_few_pairs_are_true():
     quality = estimate(Ask(Beliefs(draws, n_members=4), frozenset(), no_others()), [], 0)
     for found in (quality.f, quality.precision, quality.recall):
         assert 0.0 <= found.low <= found.high <= 1.0
+
+
+def test_records_that_all_seem_strangers_are_no_reason_to_stop():
+    """No draw links anything, and the answers say that some pairs are the same: F is not known at all."""
+    draws = np.tile(np.arange(60, dtype=np.int32), (40, 1))
+    others = (np.arange(0, 40, 2), np.arange(1, 40, 2), np.full(20, 0.01))
+    told = [answered(Question((0, 1), 0.0, True, (0.01,)), [0, 0], number) for number in range(6)]
+    quality = estimate(Ask(Beliefs(draws, n_members=4), frozenset(), others), told, 20)
+    assert quality.f.mean < 0.5
+    assert quality.gain.high > 0.5
+    assert not quality.stop
