@@ -27,7 +27,7 @@ N_SHIFTS = 200
 N_AHEAD = 20
 N_TRUTHS = 32
 # Answers teach beside what they settle: gains are larger by this factor, which is known no better than its spread (of
-# the logarithm). From the first runs of benchmarks/labelling.py on restaurants and abt-buy.
+# the logarithm). From the first runs of benchmarks/labelling.py on two tables.
 LEARNING, LEARNING_SPREAD = 1.6, 0.5
 # With so little to gain from twenty answers, one may stop.
 LITTLE_GAIN = 0.005
