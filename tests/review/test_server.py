@@ -50,6 +50,14 @@ def test_without_the_token_nothing_is_shown(site, path):
     assert stranger.get("/", params={"token": "wrong"}).status_code == 403
 
 
+@pytest.mark.parametrize("other", ["a/b=1", "{}=1", "=", "no value", 'a="', "a=1,b", "\xe9=\xff"])
+def test_cookies_of_other_servers_of_the_machine_are_passed_over(site, other):
+    stranger = Visitor(site, f"http://{HOST}")
+    own = f"{site.cookie}={TOKEN}.key"
+    for cookies, code in ((f"{other}; {own}", 200), (f"{own}; {other}", 200), (other, 403)):
+        assert stranger.get("/", headers={"cookie": cookies.encode("latin-1")}).status_code == code
+
+
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:81", "", "127.0.0.1.evil.example:8123"])
 def test_a_strange_host_is_refused(client, host):
     assert client.get("/", headers={"host": host}).status_code == 403

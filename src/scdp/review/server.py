@@ -11,7 +11,6 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from http.cookies import SimpleCookie
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
@@ -99,9 +98,8 @@ class Site:
         given = request.query_params.get("token")
         if given is not None and self._is_token(given):
             return secrets.token_urlsafe(12), True
-        cookies: SimpleCookie = SimpleCookie(headers.get("cookie", ""))
-        held = cookies[self.cookie].value if self.cookie in cookies else ""
-        token, _, key = held.partition(".")
+        # Other servers of this machine may have left cookies of any name, which are passed over.
+        token, _, key = request.cookies.get(self.cookie, "").partition(".")
         if not self._is_token(token) or not key or len(key) > 40:
             raise Refused(403, "Open the address that the command has printed: it holds the token.")
         return key, False
