@@ -1,8 +1,9 @@
 """Tampered models, kept shards and stores: each gives a right result or exit code 2, within 10 s of processor time.
 
 python -m benchmarks.tampered [--examples 1000] [--start 0]
-A third each. A model is judged by its exit code alone, since another number in it is another model; of shards and
-stores the result must be the one without tampering. The exit code is 1 if one was wrong, slow or of another exit code.
+A third each, rounded up. A model is judged by its exit code alone, since another number in it is another model; of
+shards and stores the result must be the one without tampering. The exit code is 1 if one was wrong, slow or of another
+exit code.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def main() -> int:
             ("models", study.try_model),
         ):
             found: Counter[str] = Counter()
-            for number in range(options.start, options.start + options.examples // 3):
+            for number in range(options.start, options.start - (-options.examples // 3)):
                 ended = attempt(Random(f"{what} {number}"))
                 found[ended] += 1
                 if ended not in ("right", "exit code 2"):
