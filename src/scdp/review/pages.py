@@ -9,10 +9,9 @@ import numpy as np
 from scdp._typing import Floats, Integers
 from scdp.report.layout import isolated, marked, shown
 from scdp.review.beliefs import Beliefs
-from scdp.review.charts import graph, waterfall
 from scdp.review.quality import Interval, Quality
 from scdp.review.session import Person, Posed, Session
-from scdp.review.view import TableView
+from scdp.review.view import TableView, graph, waterfall
 
 LETTERS = "ABCDEFGH"
 # Rows of lists, and records of one cluster that are shown at once.

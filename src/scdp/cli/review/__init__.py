@@ -1,1 +1,0 @@
-"""Commands that ask people: about records without labels, and about a result."""
