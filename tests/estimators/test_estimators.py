@@ -179,6 +179,14 @@ def test_wrong_parameters_are_named(parameters: dict, says: str):
         quick(**parameters).fit(blobs(n=10)[0])
 
 
+@pytest.mark.parametrize("label", [{"a": 1}, {1}, [1]])
+def test_labels_that_are_no_names_are_refused(label):
+    y = np.empty(4, dtype=object)
+    y[:] = [label, "a", "b", None]
+    with pytest.raises(InputError, match="y must hold names or whole numbers"):
+        SCDP().fit(np.zeros((4, 1)), y)
+
+
 @pytest.mark.parametrize("largest", [2**63 - 1, 2**62 + 1])
 @pytest.mark.parametrize("dtype", [np.int64, object])
 def test_labels_that_leave_no_room_for_new_ones_are_refused(largest, dtype):

@@ -6,7 +6,7 @@ beside them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from operator import lt
@@ -140,12 +140,16 @@ def check_known(y: Any, n: int, name: str = "y") -> Integers:
         labels = np.where(np.isnan(labels), float(UNKNOWN), labels)
     whole = labels.astype(np.int64) if labels.dtype.kind in "iubf" and np.isfinite(labels).all() else None
     if whole is None or (whole != labels).any() or (whole < UNKNOWN).any():
-        raise InputError(
-            f"Unknown label type: {name} must hold names or whole numbers, one a cluster, with None or -1 for a row of "
-            "unknown cluster"
-        )
+        raise _no_labels(name)
     _check_largest(int(whole.max(initial=UNKNOWN)), name)
     return whole
+
+
+def _no_labels(name: str) -> InputError:
+    return InputError(
+        f"Unknown label type: {name} must hold names or whole numbers, one a cluster, with None or -1 for a row of "
+        "unknown cluster"
+    )
 
 
 def _check_largest(label: int, name: str) -> None:
@@ -158,6 +162,8 @@ def _check_largest(label: int, name: str) -> None:
 
 def _number_names(labels: list[Any], name: str) -> Integers:
     """Names as numbers, in their order; None, NaN, the empty name and -1 are unknown. Whole numbers stay."""
+    if not all(isinstance(each, Hashable) for each in labels):
+        raise _no_labels(name)
     unknown = [
         each is None or each == "" or each == UNKNOWN or (isinstance(each, float) and np.isnan(each))
         for each in labels
