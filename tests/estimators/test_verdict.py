@@ -10,7 +10,7 @@ import pytest
 from scdp import EntityResolver, metrics
 from scdp.datasets import make_records
 from scdp.estimators.clustering import cluster_records
-from scdp.estimators.result import _judge_interval
+from scdp.estimators.result import _judge_interval, _judge_labels
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +74,23 @@ def test_a_handful_of_clusters_more_or_fewer_is_not_grave(n, interval, grave):
     ((found, reason),) = _judge_interval(result)
     assert found == grave
     assert f"{interval[0]} to {interval[1]}" in reason
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected", "grave"),
+    [
+        ((990, 1010), 0.85, False),
+        ((900, 1100), 0.85, True),
+        ((990, 1010), 0.75, True),
+        ((900, 1100), 0.95, False),
+    ],
+)
+def test_without_labels_a_well_known_number_of_clusters_is_taken_with_care(interval, expected, grave):
+    posterior = SimpleNamespace(n_clusters_interval=lambda level: interval)
+    learned = SimpleNamespace(n_repeated=0)
+    result = SimpleNamespace(
+        posterior=posterior, learned=learned, n_clusters=1000, expected={"f": {"mean": expected}}
+    )
+    ((found, reason),) = _judge_labels(result)
+    assert found == grave
+    assert "No labelled cluster" in reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,6 +18,7 @@ from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
 from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, member_weights
 from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
 from scdp.linkage.law import NO_MERGE, Weights
+from scdp.linkage.location import RETURNS, measure_gaps
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
 from scdp.linkage.training.folds import (
     LabelledPairs,
@@ -450,3 +452,24 @@ def test_an_ensemble_is_set_to_a_table():
     # Without evidence nothing is known of a table.
     plain, _ = fit_points(*points())
     assert plain.set_to(new.features, new.features, len(new), new.n_items) is plain
+
+
+def test_members_agree_about_where_strangers_end_in_a_table():
+    source, cluster = people()
+    ensemble, _ = fit_people(source, cluster)
+    new = Comparer.of(make_records(200, kind="people", seed=12).data, FIELDS).compare_all()
+    there = ensemble.set_to(new.features, new.features, len(new), new.n_items)
+    places, ratio = there.places(new.features), there.table.log_ratio(new.features)
+    scores = np.array([member.scores(places) for member in there.members])
+    gaps = measure_gaps(scores, ratio, there.log_odds)
+    before = ensemble.doubt_more(new.n_items)
+    moved = np.array(
+        [one.bias - other.bias for one, other in zip(there.members, before.members, strict=True)]
+    )
+    # What is left of the gap is one of the shares for each member, whatever gap it had.
+    assert np.ptp(gaps) > 0.1
+    left = (gaps + moved) / gaps.mean()
+    assert np.abs(left[:, None] - (1.0 - RETURNS)).min(axis=1).max() < 1e-6
+    # Without labelled matches members stay as they are.
+    untold = replace(ensemble, matches=None).set_to(new.features, new.features, len(new), new.n_items)
+    assert [each.bias for each in untold.members] == [each.bias for each in before.members]

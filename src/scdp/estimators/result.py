@@ -255,8 +255,9 @@ Colour = Literal["green", "amber", "red"]
 LEVEL = 0.9
 # Labelled clusters of two records or more: fewer than the first number teach hardly anything, than the second little.
 VERY_FEW, FEW = 5, 20
-# Expected F of the answer below which it is not to be trusted, or with care.
-POOR, FAIR = 0.7, 0.9
+# Expected F of the answer below which it is not to be trusted, or with care; and below which it is not to be trusted
+# without labels, if the number of clusters is well known: nobody has told there which true pairs may be missed.
+POOR, FAIR, FAIR_UNTOLD = 0.7, 0.9, 0.8
 # The width of the interval of the number of clusters as a share of it.
 VERY_WIDE, WIDE = 0.3, 0.08
 # Of a handful of clusters, one or two more or fewer are a large share, and no reason to throw the answer away.
@@ -354,7 +355,9 @@ def _judge_labels(result: ClusterResult) -> list[Reason]:
             f"Only {n} labelled clusters have two records or more; label about {wanted} more such clusters."
         )
     # Where the evidence is plain, typical curves do without labels.
-    return [(n < VERY_FEW and not result.expected["f"]["mean"] >= FAIR, said)]
+    low, high = result.posterior.n_clusters_interval(LEVEL)
+    needed = FAIR_UNTOLD if high - low <= WIDE * result.n_clusters else FAIR
+    return [(n < VERY_FEW and not result.expected["f"]["mean"] >= needed, said)]
 
 
 def _judge_choice_of_labels(result: ClusterResult) -> list[Reason]:

@@ -24,6 +24,7 @@ from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.forward import Names, sample_partitions, stream_of
 from scdp.linkage.law import NO_MERGE, Weights
+from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, spread_returns, weigh_returns
 from scdp.linkage.trees import Trees
 
 MISSING = -1
@@ -190,7 +191,7 @@ class Ensemble:
     until the ensemble is set to a table. `partners` is how many others of its cluster a labelled record has, in the
     mean; None without labels. `trees` are those of two halves of the clusters. `spread` is the standard deviation of
     the members' constants, `sure_spread` that in a table no larger than those that taught how the law fits, `n_taught`
-    the records of these, 0 where there were none.
+    the records of these, 0 where there were none. `matches` are some of the labelled ones.
     """
 
     knots: Knots
@@ -205,6 +206,7 @@ class Ensemble:
     spread: float = 0.0
     sure_spread: float = 0.0
     n_taught: int = 0
+    matches: Matches | None = None
 
     def with_members(self, members: tuple[Parameters, ...]) -> Ensemble:
         return replace(self, members=members)
@@ -224,12 +226,35 @@ class Ensemble:
         rates = believable_rates(self.partners, n_pairs, n_records)
         table = self.evidence.in_table(strangers, pairs, n_pairs, rates)
         there = replace(self.doubt_more(n_records), table=table, log_odds=table.log_odds_of_match)
+        there = there.locate(pairs, n_records)
         step = max(len(strangers) // FLOOR_PAIRS, 1)
         places = there.places(np.ascontiguousarray(strangers[::step]))
         scores = np.array([member.scores(places) for member in there.members]).reshape(len(self.members), -1)
         rest = ~there.is_likely(scores)
         floors = scores[:, rest].mean(axis=1) if rest.any() else np.full(len(self.members), FLOOR)
         return replace(there, floors=floors)
+
+    def locate(self, pairs: Features, n_records: int) -> Ensemble:
+        """Members that agree about where strangers end in the table, as the evidence and labelled matches tell."""
+        if self.matches is None or self.table is None:
+            return self
+        log_ratio = self.table.log_ratio(pairs)
+        chosen, each = choose_looked_at(log_ratio + self.log_odds)
+        places = self.places(np.ascontiguousarray(pairs[chosen]))
+        scores = np.array([member.scores(places) for member in self.members])
+        gaps = measure_gaps(scores, log_ratio[chosen], self.log_odds)
+        if gaps is None:
+            return self
+        gap, bias = float(gaps.mean()), float(np.mean([member.bias for member in self.members]))
+        known = self.mean_log_odds(self.matches.among(n_records, self.table.layout.rarity))
+        log_odds = scores.mean(axis=0) + bias + self.log_odds
+        probability = weigh_returns(log_odds, each, known, self.matches.weight, gap)
+        back = gaps - gap + gap * spread_returns(probability, len(self.members))
+        members = tuple(
+            member._replace(bias=member.bias - float(off))
+            for member, off in zip(self.members, back, strict=True)
+        )
+        return self.with_members(members)
 
     def doubt_more(self, n_records: int) -> Ensemble:
         """The ensemble for a table of so many records: less sure, the more they are than those that taught it."""

@@ -28,6 +28,7 @@ from scdp.linkage.training.folds import (
     make_knots,
     mean_partners,
     prepare,
+    sample_matches,
     split_in_halves,
 )
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut, calibrate
@@ -130,7 +131,11 @@ def fit_ensemble(
         likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step
     )
     spread, n_taught = spread_of_bias(likely, prior.based), min(len(part) for part in parts)
-    return replace(ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught), held_out
+    matches = None if layout is None else sample_matches(whole, source.n_records, rng)
+    fitted = replace(
+        ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught, matches=matches
+    )
+    return fitted, held_out
 
 
 def draw_from_prior(

@@ -188,6 +188,10 @@ class PairSource:
     every: Pairs
     groups: Integers | None = None
 
+    @property
+    def n_records(self) -> int:
+        return self.every.n_items
+
     def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
         return choose_whole(cluster, self.groups, rng)
 
@@ -232,6 +236,10 @@ class RecordSource:
             return candidate_pairs(some, ladder.choose(some, spec).blocking)
 
         return replace(source, find_candidates=find_candidates)
+
+    @property
+    def n_records(self) -> int:
+        return len(self.comparer)
 
     def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
         if self.find_candidates is None:
@@ -287,6 +295,10 @@ class VectorSource:
     values: NDArray[np.float64]
     documents: Integers | None
     view: VectorView
+
+    @property
+    def n_records(self) -> int:
+        return len(self.values)
 
     def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
         return choose_whole(cluster, self.documents, rng)

@@ -18,6 +18,7 @@ from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.result import Calibration
 from scdp.linkage.ensemble import MOST_KNOTS, Ensemble, Knots, Parameters
 from scdp.linkage.evidence import N_LEVELS, Evidence, TableEvidence
+from scdp.linkage.location import MOST_MATCHES, Matches
 from scdp.linkage.sources import VectorView
 from scdp.linkage.trees import Trees
 
@@ -47,6 +48,7 @@ def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
         "spread": ensemble.spread,
         "sure_spread": ensemble.sure_spread,
         "n_taught": ensemble.n_taught,
+        "n_counted": 0 if ensemble.matches is None else ensemble.matches.n_records,
     }
     arrays: Arrays = {
         "knots": ensemble.knots.at,
@@ -62,6 +64,8 @@ def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
             "table.ratio": ensemble.table.ratio,
             "table.exact": ensemble.table.exact,
         }
+    if ensemble.matches is not None:
+        arrays |= {"matches": ensemble.matches.features, "matches.weight": ensemble.matches.weight}
     for place, trees in enumerate(ensemble.trees):
         arrays |= {f"trees{place}.{name}": array for name, array in trees.arrays().items()}
     return words, arrays
@@ -103,7 +107,21 @@ def ensemble_from_parts(
         spread=real(words, "spread"),
         sure_spread=real(words, "sure_spread"),
         n_taught=number(words, "n_taught"),
+        matches=None if columns is None else _matches(words, arrays, n_features),
     )
+
+
+def _matches(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int) -> Matches | None:
+    n_counted = number(words, "n_counted")
+    if n_counted == 0:
+        return None
+    weight = array_part(arrays, "matches.weight", (None,))
+    features = array_part(arrays, "matches", (len(weight), n_features), "fnan")
+    if np.isinf(features).any():
+        raise InputError("'matches' holds a number that is not finite")
+    if not len(weight) or (weight <= 0.0).any() or len(weight) > MOST_MATCHES:
+        raise InputError("'matches.weight' are not the weights of a few labelled matches")
+    return Matches(features.astype(np.float32), weight, n_counted)
 
 
 def _or_empty(strangers: NDArray[Any] | None) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from scdp.compare.features import Layout, Pairs
 from scdp.errors import InputError
 from scdp.linkage.ensemble import BASE, FLOOR, NEGLIGIBLE, Knots, Parameters, Places
 from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, log_odds, member_weights
+from scdp.linkage.location import Matches
 
 Rows = NDArray[np.int64]
 
@@ -120,6 +121,11 @@ class LabelledPairs(NamedTuple):
 
 class LabelledSource(Protocol):
     """Records of known clusters, of which any part can be asked for as pairs."""
+
+    @property
+    def n_records(self) -> int:
+        """All records, known or not: among these rarity is counted."""
+        ...
 
     def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
         """The records to learn from: whole clusters, as many as there is time for."""
@@ -282,6 +288,16 @@ def learn_evidence(layout: Layout, folds: Sequence[TrainingFold]) -> Evidence:
     weights = [member_weights(fold.cluster, fold.pairs.left, fold.pairs.right)[1] for fold in folds]
     each = [np.ones(len(fold.pairs)) if fold.stands_for is None else fold.stands_for for fold in folds]
     return Evidence.learn(layout, features, np.concatenate(weights), np.concatenate(each))
+
+
+def sample_matches(folds: Sequence[TrainingFold], n_records: int, rng: np.random.Generator) -> Matches:
+    """Some labelled matches of all folds; a cluster of n counts as n - 1 pairs."""
+    features, weights = [], []
+    for fold in folds:
+        together, weight = member_weights(fold.cluster, fold.pairs.left, fold.pairs.right)
+        features.append(fold.pairs.features[together])
+        weights.append(weight[together])
+    return Matches.sample(np.concatenate(features), np.concatenate(weights), n_records, rng)
 
 
 def make_knots(folds: Sequence[TrainingFold], sign: Integers, based: bool, rng: np.random.Generator) -> Knots:

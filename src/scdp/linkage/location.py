@@ -1,0 +1,100 @@
+"""Where strangers end in a table: what labels taught elsewhere enters; corrections of the members' constants leave.
+
+Members learn from a few labelled records, among which hardly any strangers look alike. There a steeper score costs
+nothing, and in a larger table it would move the line between matches and strangers by many nats. So members are made to
+agree about where that line lies. How far it lies from where the evidence puts it is told by the labelled matches, which
+are a sample of the table's: what is called a match must be so for most of them, and for few other pairs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from scdp._typing import Features, Floats, Integers
+
+# Of labelled matches at most so many are kept.
+MOST_MATCHES = 400
+# Pairs are undecided by the evidence up to these log-odds; fewer such pairs than the second number tell nothing.
+UNDECIDED, FEWEST_UNDECIDED = 6.0, 5
+# All pairs from these log-odds on are looked at, and so many of the rest.
+LIKELY, SOME_OTHERS = -6.0, 50_000
+# How much of the way back to the evidence is tried.
+RETURNS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+class Matches(NamedTuple):
+    """Labelled matches: features, what each counts, and among how many records their rarity was counted."""
+
+    features: Features
+    weight: Floats
+    n_records: int
+
+    @classmethod
+    def sample(cls, features: Features, weight: Floats, n_records: int, rng: np.random.Generator) -> Self:
+        """Some of the matches, which count as much together as all of them."""
+        if len(weight) > MOST_MATCHES:
+            chosen = np.sort(rng.choice(len(weight), MOST_MATCHES, replace=False))
+            total = weight.sum()
+            features, weight = features[chosen], weight[chosen]
+            weight = weight * (total / weight.sum())
+        return cls(features, weight, n_records)
+
+    def among(self, n_records: int, rarity: Integers) -> Features:
+        """Features as they would be among so many records; those at the places `rarity` are nats of common values.
+
+        Two of the records that have a value are the match itself; the others grow with the table.
+        """
+        features = self.features.copy()
+        for place in np.unique(rarity[rarity >= 0]):
+            nats = features[:, place].astype(np.float64)
+            others = np.maximum(np.exp(-nats) - 2.0 / self.n_records, 0.0)
+            features[:, place] = np.where(nats > 0.0, -np.log(2.0 / n_records + others), nats)
+        return features
+
+
+def choose_looked_at(log_odds: Floats) -> tuple[Integers, Floats]:
+    """Pairs by their log-odds by the evidence: all that may be matches, and some others; how many each stands for."""
+    likely, others = np.flatnonzero(log_odds >= LIKELY), np.flatnonzero(log_odds < LIKELY)
+    step = max(len(others) // SOME_OTHERS, 1)
+    some = others[::step]
+    each = np.concatenate([np.ones(len(likely)), np.full(len(some), len(others) / max(len(some), 1))])
+    return np.concatenate([likely, some]), each
+
+
+def measure_gaps(scores: Floats, log_ratio: Floats, log_odds: float) -> Floats | None:
+    """By member, how far its scores (members, pairs) lie above the evidence where the evidence is undecided.
+
+    None where too few pairs are.
+    """
+    by_evidence = log_ratio + log_odds
+    undecided = np.abs(by_evidence) < UNDECIDED
+    if undecided.sum() < FEWEST_UNDECIDED:
+        return None
+    weight = 1.0 / np.cosh(by_evidence[undecided] / 2.0) ** 2
+    gaps: Floats = (scores[:, undecided] - log_ratio[undecided]) @ weight / weight.sum()
+    return gaps
+
+
+def weigh_returns(log_odds: Floats, each: Floats, of_matches: Floats, weight: Floats, gap: float) -> Floats:
+    """How likely each share of the gap is to be taken back.
+
+    `log_odds` are of pairs of the table, which stand for `each` pairs, and `of_matches` those of labelled matches. A
+    match is drawn from the pairs of the table by their probabilities.
+    """
+    likelihood = np.empty(len(RETURNS))
+    for place, share in enumerate(RETURNS):
+        claimed = (each / (1.0 + np.exp(share * gap - log_odds))).sum()
+        known = -np.logaddexp(0.0, share * gap - of_matches)
+        likelihood[place] = weight @ known - weight.sum() * np.log(max(claimed, 1e-300))
+    found: Floats = np.exp(likelihood - likelihood.max())
+    return found / found.sum()
+
+
+def spread_returns(probability: Floats, n_members: int) -> Floats:
+    """A share for each member: together they stand for the probabilities."""
+    upto = np.cumsum(probability)
+    places = np.searchsorted(upto, (np.arange(n_members) + 0.5) / n_members * upto[-1])
+    shares: Floats = RETURNS[places]
+    return shares

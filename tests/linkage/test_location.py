@@ -1,0 +1,93 @@
+"""Where strangers end in a table: members that agree, and labelled matches that tell how far to go back."""
+
+import numpy as np
+import pytest
+
+from scdp.linkage import location
+from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, spread_returns, weigh_returns
+
+
+def plain_gap(score, log_ratio, log_odds):
+    """The twin: a mean over undecided pairs, by how undecided each is."""
+    total = weight_of_all = 0.0
+    for s, r in zip(score, log_ratio, strict=True):
+        if abs(r + log_odds) < location.UNDECIDED:
+            p = 1.0 / (1.0 + np.exp(-(r + log_odds)))
+            total += p * (1.0 - p) * (s - r)
+            weight_of_all += p * (1.0 - p)
+    return total / weight_of_all
+
+
+def test_gaps_are_those_of_undecided_pairs():
+    rng = np.random.default_rng(0)
+    log_ratio = rng.normal(0.0, 10.0, 400)
+    scores = np.stack([1.3 * log_ratio + 2.0, log_ratio, log_ratio + rng.normal(size=400)])
+    gaps = measure_gaps(scores, log_ratio, -4.0)
+    assert gaps is not None
+    for found, score in zip(gaps, scores, strict=True):
+        assert found == pytest.approx(plain_gap(score, log_ratio, -4.0))
+    # A steeper score is above the evidence where strangers end, which is at a log-ratio of 4.
+    assert gaps[0] == pytest.approx(1.3 * 4.0 + 2.0 - 4.0, abs=0.5)
+    assert gaps[1] == 0.0
+
+
+def test_sure_pairs_tell_nothing_of_where_strangers_end():
+    log_ratio = np.array([-30.0] * 50 + [30.0] * 50 + [0.0] * (location.FEWEST_UNDECIDED - 1))
+    assert measure_gaps(log_ratio[None], log_ratio, 0.0) is None
+
+
+def test_all_likely_pairs_are_looked_at_and_some_stand_for_the_rest(monkeypatch):
+    monkeypatch.setattr(location, "SOME_OTHERS", 100)
+    log_odds = np.concatenate([np.full(5000, -20.0), [-1.0, 3.0]])
+    chosen, each = choose_looked_at(log_odds)
+    assert {5000, 5001} <= set(chosen.tolist())
+    assert each.sum() == pytest.approx(len(log_odds))
+    assert len(chosen) == 102
+
+
+def test_the_gap_is_taken_back_where_labelled_matches_do_not_need_it():
+    # The table has 50 sure matches and 500 strangers that only the gap of 5 nats makes likely.
+    table = np.concatenate([np.full(50, 15.0), np.full(500, 2.0)])
+    sure, doubtful = np.full(14, 14.0), np.full(14, 1.0)
+    each, weight = np.ones(len(table)), np.ones(14)
+    unneeded = weigh_returns(table, each, sure, weight, 5.0)
+    needed = weigh_returns(table, each, doubtful, weight, 5.0)
+    assert unneeded.sum() == pytest.approx(1.0)
+    assert unneeded[-1] > 0.9
+    assert needed[0] > unneeded[0]
+    assert unneeded @ location.RETURNS > needed @ location.RETURNS
+
+
+def test_a_pair_that_stands_for_many_counts_as_often():
+    table, each = np.array([8.0, -1.0]), np.array([20.0, 300.0])
+    repeated = np.repeat(table, each.astype(int))
+    known, weight = np.array([5.0, 0.5]), np.array([1.0, 2.0])
+    one = weigh_returns(table, each, known, weight, 3.0)
+    other = weigh_returns(repeated, np.ones(len(repeated)), known, weight, 3.0)
+    np.testing.assert_allclose(one, other)
+
+
+def test_members_stand_for_the_probabilities():
+    shares = spread_returns(np.array([0.5, 0.0, 0.25, 0.0, 0.25]), 8)
+    assert shares.tolist() == [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
+
+
+def test_rarity_of_a_labelled_match_grows_with_the_table():
+    # A value that only the match has, one that half of all records have, and two that differ.
+    nats = np.log([40.0 / 2.0, 2.0, 1.0])
+    features = np.column_stack([np.zeros(3), nats]).astype(np.float32)
+    found = Matches(features, np.ones(3), 40).among(4000, np.array([1, -1]))
+    np.testing.assert_allclose(found[0, 1], np.log(4000.0 / 2.0), rtol=1e-5)
+    np.testing.assert_allclose(found[1, 1], np.log(2.0), atol=0.11)
+    assert found[2, 1] == 0.0
+    np.testing.assert_array_equal(found[:, 0], features[:, 0])
+
+
+def test_a_sample_of_matches_counts_as_all_of_them(monkeypatch):
+    monkeypatch.setattr(location, "MOST_MATCHES", 10)
+    rng = np.random.default_rng(0)
+    some = Matches.sample(rng.random((50, 3)).astype(np.float32), rng.random(50) + 0.1, 99, rng)
+    assert some.features.shape == (10, 3)
+    rng = np.random.default_rng(0)
+    rng.random((50, 3))
+    assert some.weight.sum() == pytest.approx((rng.random(50) + 0.1).sum())
