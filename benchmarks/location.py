@@ -1,4 +1,4 @@
-"""What it is worth that members agree about where strangers end: cells of the honesty grid with and without it.
+"""What it is worth that members are told where strangers end: cells of the honesty grid with and without it.
 
 python -m benchmarks.location [--sets rldata500,...] [--labels 20] [--size 1200] [--seeds 2]
 

@@ -18,7 +18,7 @@ from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
 from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, member_weights
 from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
 from scdp.linkage.law import NO_MERGE, Weights
-from scdp.linkage.location import RETURNS, measure_gaps
+from scdp.linkage.location import MANY_MATCHES, RETURNS, measure_gaps
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
 from scdp.linkage.training.folds import (
     LabelledPairs,
@@ -454,7 +454,7 @@ def test_an_ensemble_is_set_to_a_table():
     assert plain.set_to(new.features, new.features, len(new), new.n_items) is plain
 
 
-def test_members_agree_about_where_strangers_end_in_a_table():
+def test_no_member_lies_beyond_the_others_where_strangers_end():
     source, cluster = people()
     ensemble, _ = fit_people(source, cluster)
     new = Comparer.of(make_records(200, kind="people", seed=12).data, FIELDS).compare_all()
@@ -466,10 +466,11 @@ def test_members_agree_about_where_strangers_end_in_a_table():
     moved = np.array(
         [one.bias - other.bias for one, other in zip(there.members, before.members, strict=True)]
     )
-    # What is left of the gap is one of the shares for each member, whatever gap it had.
-    assert np.ptp(gaps) > 0.1
-    left = (gaps + moved) / gaps.mean()
-    assert np.abs(left[:, None] - (1.0 - RETURNS)).min(axis=1).max() < 1e-6
+    # Gaps above the mean one are cut, and one of the shares of the mean one is taken back by each member.
+    assert gaps.max() > gaps.mean() > 0.0
+    returned = (np.minimum(gaps, gaps.mean()) - gaps - moved) / gaps.mean()
+    shares = RETURNS * MANY_MATCHES / (MANY_MATCHES + ensemble.matches.weight.sum())
+    assert np.abs(returned[:, None] - shares).min(axis=1).max() < 1e-6
     # Without labelled matches members stay as they are.
     untold = replace(ensemble, matches=None).set_to(new.features, new.features, len(new), new.n_items)
     assert [each.bias for each in untold.members] == [each.bias for each in before.members]

@@ -50,25 +50,40 @@ def test_the_gap_is_taken_back_where_labelled_matches_do_not_need_it():
     table = np.concatenate([np.full(50, 15.0), np.full(500, 2.0)])
     sure, doubtful = np.full(14, 14.0), np.full(14, 1.0)
     each, weight = np.ones(len(table)), np.ones(14)
-    unneeded = weigh_returns(table, each, sure, weight, 5.0)
-    needed = weigh_returns(table, each, doubtful, weight, 5.0)
+    shares, unneeded = weigh_returns(table, each, sure, weight, 5.0)
+    _, needed = weigh_returns(table, each, doubtful, weight, 5.0)
     assert unneeded.sum() == pytest.approx(1.0)
-    assert unneeded[-1] > 0.9
+    assert unneeded @ shares > 0.8 * shares[-1] > needed @ shares
     assert needed[0] > unneeded[0]
-    assert unneeded @ location.RETURNS > needed @ location.RETURNS
+
+
+def test_a_few_poor_matches_do_not_hold_the_line():
+    table = np.concatenate([np.full(50, 15.0), np.full(500, 2.0)])
+    each, weight = np.ones(len(table)), np.ones(14)
+    poor = np.append(np.full(13, 14.0), -9.0)
+    shares, found = weigh_returns(table, each, poor, weight, 5.0)
+    assert found @ shares > 0.8 * shares[-1]
+
+
+def test_many_labelled_matches_have_taught_where_the_line_is():
+    table, each = np.full(50, 5.0), np.ones(50)
+    few, _ = weigh_returns(table, each, np.full(4, 5.0), np.ones(4), 2.0)
+    many, _ = weigh_returns(table, each, np.full(400, 5.0), np.ones(400), 2.0)
+    assert few[-1] > 0.9
+    assert many[-1] < 0.1
 
 
 def test_a_pair_that_stands_for_many_counts_as_often():
     table, each = np.array([8.0, -1.0]), np.array([20.0, 300.0])
     repeated = np.repeat(table, each.astype(int))
     known, weight = np.array([5.0, 0.5]), np.array([1.0, 2.0])
-    one = weigh_returns(table, each, known, weight, 3.0)
-    other = weigh_returns(repeated, np.ones(len(repeated)), known, weight, 3.0)
+    _, one = weigh_returns(table, each, known, weight, 3.0)
+    _, other = weigh_returns(repeated, np.ones(len(repeated)), known, weight, 3.0)
     np.testing.assert_allclose(one, other)
 
 
 def test_members_stand_for_the_probabilities():
-    shares = spread_returns(np.array([0.5, 0.0, 0.25, 0.0, 0.25]), 8)
+    shares = spread_returns(location.RETURNS, np.array([0.5, 0.0, 0.25, 0.0, 0.25]), 8)
     assert shares.tolist() == [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
 
 

@@ -235,7 +235,11 @@ class Ensemble:
         return replace(there, floors=floors)
 
     def locate(self, pairs: Features, n_records: int) -> Ensemble:
-        """Members that agree about where strangers end in the table, as the evidence and labelled matches tell."""
+        """Members that put the end of strangers where the evidence of the table and labelled matches let them.
+
+        A line that lies nearer to the evidence than the others' stays: to move it the other way may make one cluster of
+        many.
+        """
         if self.matches is None or self.table is None:
             return self
         log_ratio = self.table.log_ratio(pairs)
@@ -245,11 +249,11 @@ class Ensemble:
         gaps = measure_gaps(scores, log_ratio[chosen], self.log_odds)
         if gaps is None:
             return self
-        gap, bias = float(gaps.mean()), float(np.mean([member.bias for member in self.members]))
+        gap, bias = max(float(gaps.mean()), 0.0), float(np.mean([member.bias for member in self.members]))
         known = self.mean_log_odds(self.matches.among(n_records, self.table.layout.rarity))
         log_odds = scores.mean(axis=0) + bias + self.log_odds
-        probability = weigh_returns(log_odds, each, known, self.matches.weight, gap)
-        back = gaps - gap + gap * spread_returns(probability, len(self.members))
+        returns = weigh_returns(log_odds, each, known, self.matches.weight, gap)
+        back = np.maximum(gaps - gap, 0.0) + gap * spread_returns(*returns, len(self.members))
         members = tuple(
             member._replace(bias=member.bias - float(off))
             for member, off in zip(self.members, back, strict=True)

@@ -1,9 +1,10 @@
 """Where strangers end in a table: what labels taught elsewhere enters; corrections of the members' constants leave.
 
 Members learn from a few labelled records, among which hardly any strangers look alike. There a steeper score costs
-nothing, and in a larger table it would move the line between matches and strangers by many nats. So members are made to
-agree about where that line lies. How far it lies from where the evidence puts it is told by the labelled matches, which
-are a sample of the table's: what is called a match must be so for most of them, and for few other pairs.
+nothing, and in a larger table it would move the line between matches and strangers by many nats, a different number
+for each member. So no member's line may lie further beyond that of the evidence than theirs do in the mean. How much
+of that gap is taken back as well is told by the labelled matches, which are a sample of the table's: what is called a
+match must be so for most of them, and for few other pairs.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ MOST_MATCHES = 400
 UNDECIDED, FEWEST_UNDECIDED = 6.0, 5
 # All pairs from these log-odds on are looked at, and so many of the rest.
 LIKELY, SOME_OTHERS = -6.0, 50_000
-# How much of the way back to the evidence is tried.
-RETURNS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+# How much of the way back to the evidence is tried, with few labelled matches; with so many it is half as much, since
+# they have taught the members where the line is.
+RETURNS, MANY_MATCHES = np.array([0.0, 0.25, 0.5, 0.75, 1.0]), 40.0
+# Some labelled matches are poor, and are together by others of their cluster: so many may be any pair of the table.
+POOR_SHARE = 0.1
 
 
 class Matches(NamedTuple):
@@ -77,24 +81,27 @@ def measure_gaps(scores: Floats, log_ratio: Floats, log_odds: float) -> Floats |
     return gaps
 
 
-def weigh_returns(log_odds: Floats, each: Floats, of_matches: Floats, weight: Floats, gap: float) -> Floats:
-    """How likely each share of the gap is to be taken back.
+def weigh_returns(
+    log_odds: Floats, each: Floats, of_matches: Floats, weight: Floats, gap: float
+) -> tuple[Floats, Floats]:
+    """Shares of the gap that may be taken back, and how likely each is.
 
     `log_odds` are of pairs of the table, which stand for `each` pairs, and `of_matches` those of labelled matches. A
-    match is drawn from the pairs of the table by their probabilities.
+    match is drawn from the pairs of the table by their probabilities, but for a few that may be any pair.
     """
-    likelihood = np.empty(len(RETURNS))
-    for place, share in enumerate(RETURNS):
+    shares = RETURNS * MANY_MATCHES / (MANY_MATCHES + weight.sum())
+    likelihood = np.empty(len(shares))
+    for place, share in enumerate(shares):
         claimed = (each / (1.0 + np.exp(share * gap - log_odds))).sum()
-        known = -np.logaddexp(0.0, share * gap - of_matches)
-        likelihood[place] = weight @ known - weight.sum() * np.log(max(claimed, 1e-300))
-    found: Floats = np.exp(likelihood - likelihood.max())
-    return found / found.sum()
+        known = 1.0 / (1.0 + np.exp(share * gap - of_matches)) / max(claimed, 1e-300)
+        likelihood[place] = weight @ np.log((1.0 - POOR_SHARE) * known + POOR_SHARE / each.sum())
+    found = np.exp(likelihood - likelihood.max())
+    return shares, found / found.sum()
 
 
-def spread_returns(probability: Floats, n_members: int) -> Floats:
+def spread_returns(shares: Floats, probability: Floats, n_members: int) -> Floats:
     """A share for each member: together they stand for the probabilities."""
     upto = np.cumsum(probability)
     places = np.searchsorted(upto, (np.arange(n_members) + 0.5) / n_members * upto[-1])
-    shares: Floats = RETURNS[places]
-    return shares
+    spread: Floats = shares[places]
+    return spread
