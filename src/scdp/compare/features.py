@@ -406,7 +406,7 @@ def _may_have_copies(records: Records, spec: Spec) -> bool:
         hashes = (hashes + column.codes.astype(np.uint64)) * MIXER
         hashes ^= hashes >> np.uint64(29)
     hashes.sort()
-    return bool((hashes[MOST_COPIES:] == hashes[: len(hashes) - MOST_COPIES]).any())
+    return bool((hashes[MOST_COPIES:] == hashes[:-MOST_COPIES]).any())
 
 
 def _encode(values: NDArray[Any]) -> Integers:
