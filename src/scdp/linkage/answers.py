@@ -8,6 +8,7 @@ strangers.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import Blocked, settle_blocked
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold
+from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold, sample_matches
 from scdp.linkage.training.posterior import MODE_STEPS, PRIOR_SPREAD, UNTUNED, Prior, draw_members, maximise
 from scdp.table.decisions import Constraints
 
@@ -62,7 +63,7 @@ class ComparedPairs(NamedTuple):
 
 
 def learn_from_answers(
-    ensemble: Ensemble, compared: ComparedPairs, pairs: Pairs, seed: int, n_jobs: int = 1
+    ensemble: Ensemble, compared: ComparedPairs, pairs: Pairs, n_records: int, seed: int, n_jobs: int = 1
 ) -> Ensemble:
     """The ensemble with members that have learned from compared pairs, by their features.
 
@@ -74,6 +75,8 @@ def learn_from_answers(
         The clusters of the rows that were compared.
     pairs : Pairs
         The compared pairs, with their features in the table.
+    n_records : int
+        Of the table.
     seed, n_jobs : int
         Of the draws of members, and threads.
     """
@@ -94,7 +97,8 @@ def learn_from_answers(
     members = draw_members(
         [fold], prior, mode, UNTUNED, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
     )
-    return ensemble.with_members(members)
+    matches = sample_matches([empty._replace(cluster=compared.cluster)], n_records, rng)
+    return replace(ensemble, members=members, matches=matches if len(matches.weight) else None)
 
 
 def learn_in_table(blocked: Blocked, conditions: Conditions, seed: int) -> tuple[Ensemble, Integers]:
@@ -115,5 +119,5 @@ def learn_in_table(blocked: Blocked, conditions: Conditions, seed: int) -> tuple
         there = blocked.ensemble.set_to(every.features, every.features, len(every), n)
     else:
         there = settle_blocked(blocked, comparer, conditions)
-    learned = learn_from_answers(there, compared, pairs, seed)
-    return blocked.ensemble.with_members(learned.members), compared.cluster
+    learned = learn_from_answers(there, compared, pairs, n, seed)
+    return replace(blocked.ensemble, members=learned.members, matches=learned.matches), compared.cluster

@@ -127,7 +127,8 @@ class Learner:
         left, right = compared.rows[compared.left], compared.rows[compared.right]
         features = self.comparer.compare(left, right, 1)
         pairs = Pairs(len(compared.rows), compared.left, compared.right, features)
-        self.learned = learn_from_answers(self.prior, compared, pairs, self.seed)
+        learned = learn_from_answers(self.prior, compared, pairs, self.n_records, self.seed)
+        self.learned = learned.locate(self.pairs.features, self.n_records)
 
     def draw(self, constraints: Constraints, before: Beliefs | None = None) -> Beliefs:
         """Draws that obey all decisions; of a large table the records in doubt are drawn anew, the others stay."""
