@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from estimators.test_decided import ids_of, people
+from scdp.compare.features import Comparer
 from scdp.estimators.conditions import Conditions, conditions_of
 from scdp.estimators.inputs import Compared
 from scdp.linkage.answers import ComparedPairs
@@ -44,8 +46,10 @@ def test_fit_and_label_learn_the_same_from_decisions():
     nobody = np.full(len(records), -1, dtype=np.int64)
     fitted = ResolverFit.train(rows, nobody, None, rows.spec.names, Choices(), 5, conditions=conditions)
     assert fitted.training.n_repeated == len(np.unique(constraints.group[constraints.group >= 0]))
-    for one, other in zip(fitted.ensemble.members, learner.learned.members, strict=True):
-        assert one.bias == other.bias
+    every = Comparer.of(records, rows.spec.fields).compare_all()
+    there = fitted.ensemble.set_to(every.features, every.features, len(every), len(records))
+    for one, other in zip(there.members, learner.learned.members, strict=True):
+        assert one.bias == pytest.approx(other.bias, abs=1e-6)
         assert np.array_equal(one.heights, other.heights)
     start = ResolverFit.train(rows, nobody, None, rows.spec.names, Choices(), 5)
     assert not np.array_equal(start.ensemble.members[0].heights, fitted.ensemble.members[0].heights)
