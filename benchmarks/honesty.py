@@ -289,6 +289,15 @@ def calibration_errors(rows: list[dict[str, Any]]) -> tuple[float, dict[str, tup
     return float(np.mean(whole)), inner
 
 
+def pooled_error(rows: list[dict[str, Any]]) -> float:
+    """Expected calibration error of the pairs between .1 and .9 of all cells together, a cell weighing the same."""
+    total = np.zeros((N_BINS - 2, 3))
+    for row in rows:
+        inner = np.array(row["bins"])[1 : N_BINS - 1]
+        total += inner / max(inner[:, 0].sum(), 1.0)
+    return float(np.abs(total[:, 1] - total[:, 2]).sum() / total[:, 0].sum())
+
+
 def summarize(rows: list[dict[str, Any]]) -> str:
     """The figures that a reader wants first."""
     judged = [row for row in rows if row["verdict"] is not None]
@@ -305,7 +314,7 @@ def summarize(rows: list[dict[str, Any]]) -> str:
             f"{np.mean([r['f_vi'] for r in rows]):.4f} by least expected VI",
             f"90 % interval of K covers: {share(rows, 'covers')}",
             f"answer inside its own interval: {share(rows, 'inside')}",
-            f"calibration error of pairs: {whole:.4f} over all; between .1 and .9 by data set "
+            f"error of probabilities: {whole:.4f} over all; between .1 and .9 {pooled_error(rows):.3f}; by data set "
             f"{np.mean([abs(said - seen) for said, seen in inner.values()]) if inner else 0.0:.3f} in the mean:",
             "  " + ", ".join(f"{name} {said:.2f} ({seen:.2f} are)" for name, (said, seen) in inner.items()),
             f"green: {len(green)}; of these K covers: {share(green, 'covers')}",
