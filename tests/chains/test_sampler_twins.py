@@ -7,6 +7,7 @@ import pytest
 
 from sampler_cases import CASES, Case, build
 from scdp.chains import sweep as chain_sweep
+from scdp.chains.items import group_sizes
 from scdp.chains.vectors import clusters, split_merge, types
 from twins import vectors as plain
 
@@ -113,7 +114,7 @@ def test_paper_clusters(case: Case):
 def test_concentration(case: Case):
     for seed in SEEDS:
         laid_out, state = build(case, seed)
-        sizes = laid_out.items.sizes
+        sizes = group_sizes(laid_out.items)
         n_clusters = len(np.unique(state.cluster))
         symmetric = chain_sweep.log_symmetric_polynomials(sizes)
         fast, slow = streams(seed)
