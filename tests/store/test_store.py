@@ -79,7 +79,8 @@ def test_records_one_by_one_end_like_a_batch(store, tmp_path):
     one_by_one, all_together = (
         f_score(gold, np.array([each.entities[one] for one in ids])) for each in (store, at_once)
     )
-    assert one_by_one > all_together - 0.1
+    # There are 18 true pairs, so that four pairs more or less are .15.
+    assert one_by_one > all_together - 0.15
 
 
 def test_an_update_that_fails_leaves_the_open_store_as_it_was(store, monkeypatch):

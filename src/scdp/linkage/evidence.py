@@ -9,6 +9,7 @@ a value as often as it occurs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import lgamma
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -406,8 +407,11 @@ def member_weights(cluster: Integers, left: Integers, right: Integers) -> tuple[
 
 def _log_marginal(counts: Floats, prior: Floats) -> Floats:
     """By comparison: the log-probability of the counts where the shares have a Dirichlet prior."""
-    from scipy.special import gammaln
-
-    total = gammaln(prior.sum(axis=1)) - gammaln(prior.sum(axis=1) + counts.sum(axis=1))
-    each: Floats = total + (gammaln(prior + counts) - gammaln(prior)).sum(axis=1)
+    total = _log_gamma(prior.sum(axis=1)) - _log_gamma(prior.sum(axis=1) + counts.sum(axis=1))
+    each: Floats = total + (_log_gamma(prior + counts) - _log_gamma(prior)).sum(axis=1)
     return each
+
+
+def _log_gamma(values: Floats) -> Floats:
+    """Of a few numbers: SciPy's takes longer to load than most tables take to cluster."""
+    return np.array([lgamma(value) for value in values.ravel().tolist()]).reshape(values.shape)
