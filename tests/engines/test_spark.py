@@ -5,7 +5,12 @@ All is one test: a session takes long to start, and every process of a test run 
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,6 +105,7 @@ def test_spark_gives_what_one_machine_gives(spark_or_skip: Any, subtests: pytest
         check_prefiltered_and_broken_up,
         check_clusters_of_20_000_records,
         check_digest,
+        check_a_lost_executor,
     ):
         with subtests.test(check.__name__):
             check(spark_or_skip)
@@ -284,6 +290,47 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
 
 def check_digest(spark: Any) -> None:
     assert digest(run_on_spark(*many_people(), spark)) == read_digests()["resolver"]["records candidates"]
+
+
+def check_a_lost_executor(spark: Any) -> None:
+    """One of two executors is killed when the pairs have been compared: the clusters are those of one machine."""
+    from scdp.engines.spark import engine as module
+
+    killed: list[int] = []
+
+    def after_a_loss(rows: Any, pairs: Any) -> Any:
+        killed.append(kill_an_executor(spark))
+        return break_up(rows, pairs)
+
+    break_up = module.break_up
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 10_000)
+        patch.setattr(module, "break_up", after_a_loss)
+        model, new = people_model(make_records(600, kind="people", seed=1)), people_table(4_000)
+        ids = new["id"].tolist()
+        known = {ids[0]: "first", ids[1]: "first", ids[2]: "second"}
+        for given in (None, known):
+            one, on_spark = (
+                cluster_records(model.set_params(engine=engine), new, given)
+                for engine in (LocalEngine(1), SparkEngine(spark))
+            )
+            np.testing.assert_array_equal(one.labels, on_spark.labels)
+            np.testing.assert_array_equal(one.probabilities, on_spark.probabilities)
+    assert len(set(killed)) == 2
+    assert spark.sparkContext.getCheckpointDir() is None
+
+
+def kill_an_executor(spark: Any) -> int:
+    """The process of one executor of this session, which is gone."""
+    port = spark.sparkContext.getConf().get("spark.driver.port")
+    driver = re.compile(rb"CoarseGrainedScheduler@[^\0]*:%s\0" % port.encode())
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            command = (folder / "cmdline").read_bytes()
+            if b"CoarseGrainedExecutorBackend" in command and driver.search(command):
+                os.kill(int(folder.name), signal.SIGKILL)
+                return int(folder.name)
+    raise AssertionError("there is no executor to kill")
 
 
 def people_model(made: Labelled) -> EntityResolver:

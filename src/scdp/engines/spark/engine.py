@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Integers
-from scdp.blocking.candidates import search_of
 from scdp.blocking.rules import Blocking
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
@@ -29,6 +28,7 @@ from scdp.engines.spark.candidates import candidate_pairs
 from scdp.engines.spark.tables import (
     SparkRecords,
     batch_of,
+    checkpoints,
     group_starts,
     integers,
     mapped,
@@ -40,7 +40,7 @@ from scdp.engines.spark.tables import (
 )
 from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions
-from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, sample_candidates, settle
+from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, search_blocked, settle
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.linkage.shards import (
@@ -409,11 +409,11 @@ class SparkEngine:
         table = records_to_spark(self.session, blocked.records)
         # Settled here, on a sample, exactly as on one machine.
         comparer = Comparer.of(blocked.records, blocked.fields)
-        search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
-        rows = np.argsort(search.homes, kind="stable").astype(np.int32)
-        settled = settle(blocked, comparer, sample_candidates(search, rows, len(known)), conditions)
+        search, _, sample = search_blocked(blocked)
+        settled = settle(blocked, comparer, sample, conditions)
         job = CompareJob(blocked.fields, comparer.count(), settled.ensemble, settled.prefilter)
         anything = conditions is not None or bool((known >= 0).any())
         given = GivenRows(known, conditions) if anything else None
-        sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)
-        return BlockedDraws(collected_draws(sampled, known, n_draws), search.oversized)
+        with checkpoints(self.session):
+            sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)
+            return BlockedDraws(collected_draws(sampled, known, n_draws), search.oversized)

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -113,10 +114,29 @@ def _not_about_pandas() -> Iterator[None]:
 def saved(frame: Any) -> Any:
     """The frame computed once and cut off from how it was made: plans of loops would grow without end.
 
-    Kept by the executors, or in the checkpoint folder where one is set: only that outlives a lost executor.
+    Kept in the checkpoint folder, which outlives a lost executor; by the executors where there is none.
     """
     context = frame.sparkSession.sparkContext
     return frame.checkpoint() if context.getCheckpointDir() else frame.localCheckpoint()
+
+
+@contextmanager
+def checkpoints(session: Any) -> Iterator[None]:
+    """What is saved outlives a lost executor, also where no checkpoint folder is set.
+
+    Executors on this machine see its folders, so that one for the time being will do. Elsewhere only the user knows a
+    place that all machines see (`spark.checkpoint.dir`).
+    """
+    context = session.sparkContext
+    if context.getCheckpointDir() or not context.master.startswith("local"):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="scdp-spark-") as folder:
+        context.setCheckpointDir(folder)
+        try:
+            yield
+        finally:
+            context.setCheckpointDir(None)
 
 
 def batch_of(**columns: Any) -> Any:
