@@ -87,7 +87,7 @@ class Browser:
         if act is not None:
             act(page)
         picture = self._folder / f"{path.stem}-{width}-{scheme}.png"
-        page.screenshot(path=picture, full_page=True)
+        photograph(page, picture)
         return Visit(
             requests,
             console,
@@ -99,21 +99,46 @@ class Browser:
         )
 
 
+def photograph(page, picture: Path, tries: int = 3) -> None:
+    """The whole page as a picture. A browser short of memory refuses one now and then; what is asked here
+    is whether the page can be drawn, so it is asked again before that is called a failure."""
+    from playwright.sync_api import Error
+
+    for left in reversed(range(tries)):
+        try:
+            page.screenshot(path=picture, full_page=True)
+            return
+        except Error:
+            if not left:
+                raise
+            page.wait_for_timeout(500)
+
+
 @contextmanager
-def open_browser(folder: Path) -> Iterator[Browser]:
-    """A browser of the system, with pictures going to the folder; where there is none the test is skipped."""
+def open_chromium() -> Iterator[Any]:
+    """A browser of the system; where there is none the test is skipped."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         skip_or_fail(MISSING)
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # The sandbox of the browser does not start for root, and the pages are our own.
-        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        # The sandbox of the browser does not start for root, and the pages are our own. Pictures go through
+        # the disk, not through shared memory: containers have little of that.
+        chromium = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
         try:
-            yield Browser(chromium, folder)
+            yield chromium
         finally:
             chromium.close()
+
+
+@contextmanager
+def open_browser(folder: Path) -> Iterator[Browser]:
+    """A browser of the system, with pictures going to the folder."""
+    with open_chromium() as chromium:
+        yield Browser(chromium, folder)
 
 
 def skip_or_fail(sentence: str) -> None:

@@ -7,24 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from browser import LAPTOP, MISSING, NAMES, PHONE, skip_or_fail
+from browser import LAPTOP, PHONE, open_chromium
 from review_site import running
 from scdp.table.decisions import read_decisions
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    import shutil
-
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        skip_or_fail(MISSING)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with open_chromium() as opened:
         yield opened
-        opened.close()
 
 
 class Window:
@@ -58,6 +49,11 @@ class Window:
             self.page.keyboard.press(key)
         with self.page.expect_navigation():
             self.page.keyboard.press(keys[-1])
+
+    def click(self, button: str) -> None:
+        """Press a button of that name and wait for the next page."""
+        with self.page.expect_navigation():
+            self.page.get_by_role("button", name=button).click()
 
     @property
     def question(self) -> str | None:
@@ -119,14 +115,14 @@ def test_review_splits_and_merges_and_shows_the_effect(chromium, tmp_path: Path)
         page.goto(f"{home}/cluster?row={row}")
         assert f": {n} records" in page.inner_text("h2 >> nth=0")
         page.locator("input[type=checkbox]").last.check()
-        page.get_by_role("button", name="Split off").click()
+        window.click("Split off")
         assert f": {n - 1} records" in page.inner_text("h2 >> nth=0")
         other = next(other for other in range(36) if other // 3 != row // 3)
         page.goto(f"{home}/pair?a={row}&b={other}")
-        page.get_by_role("button", name="The same").click()
+        window.click("The same")
         assert f": {n - 1} records" not in page.inner_text("h2 >> nth=0")
         for _ in range(2):
-            page.get_by_role("button", name="Undo").click()
+            window.click("Undo")
         page.goto(f"{home}/cluster?row={row}")
         assert f": {n} records" in page.inner_text("h2 >> nth=0")
         page.goto(f"{home}/")
@@ -179,8 +175,7 @@ def test_two_people_at_once_see_different_questions(chromium, tmp_path: Path):
         windows = [Window(chromium, address), Window(chromium, address)]
         for number, window in enumerate(windows):
             window.page.fill("input[name=name]", f"person {number}")
-            with window.page.expect_navigation():
-                window.page.get_by_role("button", name="Save").click()
+            window.click("Save")
         for _ in range(5):
             assert windows[0].question != windows[1].question
             for window in windows:
