@@ -15,8 +15,10 @@ from scdp.linkage.evidence import (
     DIFFERS,
     EDGES,
     LARGEST_RATE,
+    MOST_SURE,
     N_LEVELS,
     SMALLEST_RATE,
+    SURE,
     TYPICAL,
     Dependence,
     Evidence,
@@ -28,7 +30,7 @@ from scdp.linkage.evidence import (
     member_weights,
     thin,
 )
-from twins.linkage import agreement_counts, level_counts, log_ratios
+from twins.linkage import agreement_counts, level_counts, log_ratios, sure_level_counts
 
 # Strangers are rarely close.
 STRANGERS = np.array([0.02, 0.01, 0.02, 0.05, 0.2, 0.3, 0.4])
@@ -93,6 +95,18 @@ def test_agreements_of_strangers_are_counted_as_by_the_twin(dependence: Dependen
     expected = agreement_counts(features, table, AGREES, DIFFERS)
     assert expected[..., 3].sum() > 5
     np.testing.assert_allclose(table.count_agreements(features), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dependence", [None, DEPENDENT])
+def test_pairs_of_which_other_columns_are_sure_are_counted_as_by_the_twin(dependence: Dependence | None):
+    rng = np.random.default_rng(8)
+    features = some_features(rng)
+    layout = Layout(np.ones(4), np.array([4, 4, 5, -1]), np.array([0, 1, 2, 2]), np.full(3, -1))
+    known = None if dependence is None else Dependence(np.array([-1, 0, 1]), np.array([0.0, 0.7, 1.5]))
+    table = TableEvidence(layout, 3 * rng.normal(size=(4, N_LEVELS)), rng.normal(size=4), 0.1, known)
+    expected = sure_level_counts(features, table, SURE)
+    assert (expected.sum(axis=1) > 5).all()
+    np.testing.assert_allclose(table.count_sure_levels(features), expected, atol=1e-6)
 
 
 RARELY_EQUAL = np.array([0.004, 0.006, 0.02, 0.05, 0.2, 0.3, 0.42])
@@ -240,6 +254,50 @@ def test_counts_are_learned_from_members_alone_and_can_be_taken_away():
     rest = found.without(level_counts(features[half], 4, weight[half])).counts
     np.testing.assert_allclose(rest, level_counts(features[~half], 4, weight[~half]), atol=1e-9)
     assert (found.without(found.counts + 1).counts == 0).all()
+
+
+def table_of_copies(
+    rng: np.random.Generator, members: np.ndarray, rate: float = 0.01
+) -> tuple[Any, np.ndarray]:
+    """Pairs by comparisons of which members have these shares of levels, and which of them are matches."""
+    n = 60_000
+    matches = rng.random(n) < rate
+    shares = np.where(matches[:, None, None], members, RARELY_EQUAL).cumsum(axis=2)
+    levels = (rng.random((n, len(members), 1)) > shares).sum(axis=2).clip(0, N_LEVELS - 1)
+    return features_at(levels), matches
+
+
+def test_without_labels_a_table_shows_how_reliable_its_columns_are():
+    # The first column never differs among matches, the second looks as it does among strangers, the rest is typical.
+    never = np.array([0.9, 0.07, 0.03, 0.0, 0.0, 0.0, 0.0])
+    members = np.array([never, RARELY_EQUAL, *np.tile(TYPICAL, (4, 1))])
+    features, matches = table_of_copies(np.random.default_rng(9), members)
+    layout = plain_layout(np.ones(6), np.full(6, -1))
+    nothing = Evidence(layout, np.zeros((6, N_LEVELS)))
+    table = nothing.in_table(features, features, len(features))
+    before = TableEvidence.of(layout, nothing.members(np.tile(RARELY_EQUAL, (6, 1))), RARELY_EQUAL[None])
+    # To differ in the first speaks against a match by more nats than it did, and the second tells little.
+    assert table.ratio[0, -1] < before.ratio[0, -1] - 1.5
+    assert np.abs(table.ratio[1]).max() < 1.2 < before.ratio[1, 0]
+    assert table.match_rate == pytest.approx(matches.mean(), rel=0.1)
+
+    def loss(ratios: np.ndarray) -> float:
+        odds = ratios + log_odds(matches.mean())
+        return float(np.logaddexp(0.0, np.where(matches, -odds, odds)).sum())
+
+    assert loss(table.log_ratio(features)) < 0.8 * loss(before.log_ratio(features))
+
+
+def test_few_sure_pairs_count_little_and_many_no_more_than_so_many():
+    layout = plain_layout(np.ones(6), np.full(6, -1))
+    nothing = Evidence(layout, np.zeros((6, N_LEVELS)))
+    members = np.tile(TYPICAL, (6, 1))
+    for n, most in ((20_000, 3.0 * 400), (400, 8.0)):
+        features = table_of_copies(np.random.default_rng(10), members)[0][:n]
+        table = nothing.in_table(features, features, n)
+        seen, counted = table.count_sure_levels(features), nothing.with_sure_pairs(table, features).counts
+        assert 0 < seen.sum(axis=1).max() < most
+        assert (counted.sum(axis=1) <= np.minimum(seen.sum(axis=1), MOST_SURE) + 1e-9).all()
 
 
 # ---- the match rate ----

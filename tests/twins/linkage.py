@@ -11,7 +11,7 @@ from scdp._typing import Features, Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.compare.features import Layout, Pairs
 from scdp.estimators.conditions import Conditions
-from scdp.linkage.evidence import EDGES, Dependence, TableEvidence
+from scdp.linkage.evidence import EDGES, N_LEVELS, Dependence, TableEvidence
 from scdp.linkage.forward import Names
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
 
@@ -350,4 +350,21 @@ def agreement_counts(features: Features, table: TableEvidence, agrees: float, di
                     others = {edge: much for edge, much in twice.items() if set(edge) != {g, h}}
                     once = sum(said.values()) - sum(others.values()) - min(said[g], said[h])
                     counts[g, h, 3] += 1.0 / (1.0 + np.exp(once + table.log_odds_of_match))
+    return counts
+
+
+def sure_level_counts(features: Features, table: TableEvidence, sure: float) -> Floats:
+    """(comparisons, levels): pairs of which all other groups are sure, with the group as good as missing."""
+    layout = table.layout
+    counts = np.zeros((layout.n_comparisons, N_LEVELS))
+    for row in features:
+        for c in range(layout.n_comparisons):
+            if np.isnan(row[c]):
+                continue
+            rest = row.copy()
+            rest[: layout.n_comparisons][layout.group == layout.group[c]] = np.nan
+            said = log_ratios(rest[None], layout, table.ratio, table.exact, table.dependence)[0]
+            if said + table.log_odds_of_match >= sure:
+                chance = 1.0 / (1.0 + np.exp(-said - table.log_odds_of_match))
+                counts[c] += chance * level_counts(row[None], layout.n_comparisons, np.ones(1))[c]
     return counts

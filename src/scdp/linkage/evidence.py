@@ -2,8 +2,8 @@
 
 Each comparison sorts pairs into a few levels of agreement. What strangers look like is seen in the table at hand, where
 almost every random pair is one. What members look like starts from a typical curve, the same for every column, to which
-labelled pairs are added as counts. An agreement on a rare value weighs more than one on a common value: strangers share
-a value as often as it occurs.
+labelled pairs are added as counts, and pairs of the table of which all other columns are sure that they are matches. An
+agreement on a rare value weighs more than one on a common value: strangers share a value as often as it occurs.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ JOINT_SHARE, JOINT_PAIRS = 0.5, 2.0
 # A corrected share of strangers keeps at least this part of what was seen.
 LEAST_LEFT = 0.05
 N_ROUNDS = 3
+# Other columns are sure of a match from these log-odds on. Such pairs count as at most so many labelled ones.
+SURE, MOST_SURE = 4.0, 120.0
 EM_STEPS = 100
 SMALLEST_RATE, LARGEST_RATE = ANY_RATE = 1e-15, 0.4
 # Strangers are counted on at most so many pairs.
@@ -174,6 +176,45 @@ def count_agreements(
                         counts[g, h, 3] += 1.0 / (1.0 + np.exp(min(once + log_odds, 50.0)))
 
 
+@kernel
+def count_sure_levels(
+    features: Features,
+    edges: Floats,
+    ratio: Floats,
+    exact: Floats,
+    share: Floats,
+    rarity: Integers,
+    group: Integers,
+    parent: Integers,
+    lift: Floats,
+    log_odds: float,
+    sure: float,
+    counts: Floats,
+) -> None:
+    """Add pairs to the level they have in each comparison where all other groups are sure that they are matches."""
+    n_groups = parent.shape[0]
+    said, less = np.empty(n_groups), np.empty(n_groups)
+    for p in range(features.shape[0]):
+        total = weigh_groups(features[p], edges, ratio, exact, share, rarity, group, said) + log_odds
+        less[:] = said
+        for g in range(n_groups):
+            if parent[g] >= 0:
+                twice = min(lift[g], max(min(said[g], said[parent[g]]), 0.0))
+                total -= twice
+                # Without either of the two nothing is told twice.
+                less[g] -= twice
+                less[parent[g]] -= twice
+        for c in range(ratio.shape[0]):
+            value = features[p, c]
+            rest = total - less[group[c]]
+            if np.isnan(value) or rest < sure:
+                continue
+            level = 0
+            while level < edges.shape[0] and value > edges[level]:
+                level += 1
+            counts[c, level] += 1.0 / (1.0 + np.exp(-min(rest, 50.0)))
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What is known of members of one cluster: labelled pairs by level, (comparisons, levels).
@@ -199,6 +240,15 @@ class Evidence:
     def without(self, other: Floats) -> Evidence:
         """The same without the counts of some clusters."""
         return Evidence(self.layout, np.maximum(self.counts - other, 0.0), self.strangers)
+
+    def with_sure_pairs(self, table: TableEvidence, pairs: Features) -> Evidence:
+        """With what pairs of a table show in a column where all others are sure of a match.
+
+        A column has no say in which pairs tell about it. To let it have one, as EM does, ends in ever more matches.
+        """
+        seen = table.count_sure_levels(pairs)
+        weight = MOST_SURE / np.maximum(seen.sum(axis=1, keepdims=True), MOST_SURE)
+        return replace(self, counts=self.counts + weight * seen)
 
     def members(self, strangers: Floats) -> Floats:
         """How often members fall into each level: a mean over columns that describe the thing, and that do not.
@@ -227,20 +277,21 @@ class Evidence:
         if self.strangers is not None:
             seen += PRIOR_STRANGERS * self.strangers
         seen /= seen.sum(axis=1, keepdims=True)
-        strangers_share = seen
+        strangers_share, known = seen, self
         for _ in range(N_ROUNDS):
-            members = self.members(strangers_share)
+            members = known.members(strangers_share)
             table = TableEvidence.of(self.layout, members, strangers_share)
             rate = match_rate(table.log_ratio(pairs), n_pairs, rates)
             for _ in range(N_ROUNDS):
                 table = replace(table, match_rate=rate)
                 table = replace(table, dependence=find_dependence(table, strangers, pairs, n_pairs))
                 rate = match_rate(table.log_ratio(pairs), n_pairs, rates)
-            if rate < FEW_MATCHES:
-                break
-            strangers_share = np.maximum((seen - rate * members) / (1.0 - rate), LEAST_LEFT * seen)
-            strangers_share /= strangers_share.sum(axis=1, keepdims=True)
-        return replace(table, match_rate=rate)
+            table = replace(table, match_rate=rate)
+            known = self.with_sure_pairs(table, pairs)
+            if rate >= FEW_MATCHES:
+                strangers_share = np.maximum((seen - rate * members) / (1.0 - rate), LEAST_LEFT * seen)
+                strangers_share /= strangers_share.sum(axis=1, keepdims=True)
+        return table
 
 
 class Dependence(NamedTuple):
@@ -294,6 +345,14 @@ class TableEvidence:
         counts = np.zeros((n, n, 4))
         known = self.dependence or Dependence.none(n)
         count_agreements(features, *self._arrays, *known, AGREES, DIFFERS, self.log_odds_of_match, counts)
+        return counts
+
+    def count_sure_levels(self, features: Features) -> Floats:
+        """(comparisons, levels): pairs of which all groups but that of the comparison are sure that they match."""
+        layout = self.layout
+        counts = np.zeros((layout.n_comparisons, N_LEVELS))
+        known = self.dependence or Dependence.none(layout.n_groups)
+        count_sure_levels(features, *self._arrays, *known, self.log_odds_of_match, SURE, counts)
         return counts
 
     def by_comparison(self, features: Features) -> Floats:

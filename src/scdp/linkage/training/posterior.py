@@ -32,6 +32,9 @@ class PriorSpread(NamedTuple):
 PRIOR_SPREAD = PriorSpread()
 # How much the size of a cluster draws records, before any label.
 GROWTH = 0.6
+# The functions of a member are tilted by so many standard deviations of the prior. By a whole one, members that learned
+# from a few labels differ most where these say nothing, and say less together than the evidence does alone.
+TILT = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +115,7 @@ class Prior:
     def draw(self, rng: np.random.Generator) -> Floats:
         """A centre for one member: every function is tilted as a whole, the rest moves freely."""
         off = rng.standard_normal(len(self.mean))
-        off[: self.n_rises] = np.repeat(rng.standard_normal(self.n_features), self.n_pieces)
+        off[: self.n_rises] = TILT * np.repeat(rng.standard_normal(self.n_features), self.n_pieces)
         centre = self.mean + self.spread * off
         rises = centre[: self.n_rises]
         signs = np.repeat(self.sign, self.n_pieces)
