@@ -32,8 +32,8 @@ class PriorSpread(NamedTuple):
 PRIOR_SPREAD = PriorSpread()
 # How much the size of a cluster draws records, before any label.
 GROWTH = 0.6
-# The functions of a member are tilted by so many standard deviations of the prior. By a whole one, members that learned
-# from a few labels differ most where these say nothing, and say less together than the evidence does alone.
+# Beside evidence, the functions of a member are tilted by so many standard deviations of the prior. By a whole one,
+# members that learned from a few labels differ most where these say nothing, and know less together than the evidence.
 TILT = 0.2
 
 
@@ -115,7 +115,9 @@ class Prior:
     def draw(self, rng: np.random.Generator) -> Floats:
         """A centre for one member: every function is tilted as a whole, the rest moves freely."""
         off = rng.standard_normal(len(self.mean))
-        off[: self.n_rises] = TILT * np.repeat(rng.standard_normal(self.n_features), self.n_pieces)
+        off[: self.n_rises] = (TILT if self.based else 1.0) * np.repeat(
+            rng.standard_normal(self.n_features), self.n_pieces
+        )
         centre = self.mean + self.spread * off
         rises = centre[: self.n_rises]
         signs = np.repeat(self.sign, self.n_pieces)
