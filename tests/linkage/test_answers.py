@@ -9,9 +9,9 @@ from estimators.test_decided import ids_of, people
 from scdp.compare.features import Comparer
 from scdp.estimators.conditions import Conditions, conditions_of
 from scdp.estimators.inputs import Compared
-from scdp.linkage.answers import ComparedPairs
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
+from scdp.linkage.training.answers import ComparedPairs
 from scdp.review.learner import Learner
 from scdp.table.decisions import Constraints, Decision
 

@@ -7,29 +7,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scdp.compare.features import Layout
+from scdp.compare.features import PLACES, Layout
 from scdp.linkage import evidence as module
 from scdp.linkage.evidence import (
     AGREES,
     DESCRIBES_THE_THING,
     DIFFERS,
-    EDGES,
     LARGEST_RATE,
     MOST_SURE,
-    N_LEVELS,
     SMALLEST_RATE,
     SURE,
     TYPICAL,
     Dependence,
     Evidence,
     TableEvidence,
-    levels_of,
     lift_of_places,
     log_odds,
     match_rate,
     member_weights,
     thin,
 )
+from scdp.linkage.levels import EDGES, N_LEVELS, levels_of
 from twins.linkage import agreement_counts, level_counts, log_ratios, sure_level_counts
 
 # Strangers are rarely close.
@@ -121,11 +119,12 @@ def households(rng: np.random.Generator, n: int, related: bool) -> np.ndarray:
     return features_at(levels)
 
 
+@pytest.mark.parametrize("other", [PLACES, PLACES + 1], ids=["places", "place and name"])
 @pytest.mark.parametrize("related", [False, True])
-def test_columns_that_agree_together_among_strangers_are_found(related: bool):
+def test_columns_that_agree_together_among_strangers_are_found(related: bool, other: int):
     rng = np.random.default_rng(4)
     features = households(rng, 100_000, related)
-    family = np.array([-1, 0, 0, -1, -1, -1])
+    family = np.array([-1, PLACES, other, -1, -1, -1])
     layout = Layout(np.ones(6), np.full(6, -1), np.arange(6), family)
     table = Evidence(layout, np.zeros((6, N_LEVELS))).in_table(features, features, len(features))
     assert table.dependence is not None

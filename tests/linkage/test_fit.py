@@ -15,9 +15,10 @@ from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.linkage import fit
 from scdp.linkage.ensemble import BASE, Ensemble, believable_rates
-from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, member_weights
+from scdp.linkage.evidence import Evidence, TableEvidence, member_weights
 from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
 from scdp.linkage.law import NO_MERGE, Weights
+from scdp.linkage.levels import levels_of
 from scdp.linkage.location import MANY_MATCHES, RETURNS, measure_gaps
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
 from scdp.linkage.training.folds import (

@@ -11,7 +11,8 @@ from scdp import compare
 from scdp.compare.features import Columns, Comparer
 from scdp.datasets import make_records
 from scdp.linkage import prefilter
-from scdp.linkage.evidence import N_LEVELS, TableEvidence
+from scdp.linkage.evidence import TableEvidence
+from scdp.linkage.levels import N_LEVELS
 from scdp.linkage.prefilter import (
     CUT,
     LOWEST_CUT,

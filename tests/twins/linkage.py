@@ -11,9 +11,10 @@ from scdp._typing import Features, Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.compare.features import Layout, Pairs
 from scdp.estimators.conditions import Conditions
-from scdp.linkage.evidence import EDGES, N_LEVELS, Dependence, TableEvidence
+from scdp.linkage.evidence import Dependence, TableEvidence
 from scdp.linkage.forward import Names
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
+from scdp.linkage.levels import EDGES, N_LEVELS
 
 Partition = tuple[int, ...]
 

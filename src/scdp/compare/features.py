@@ -55,7 +55,7 @@ class Layout(NamedTuple):
 
     `share` is how much of its columns' evidence each comparison gives: comparisons of one column tell the same thing,
     and count as one together, also where one of them takes in other columns. Such comparisons are one `group`.
-    Groups of one `family` (-1 = none) may depend on each other: parts of an address, ways of writing a name. `rarity`
+    Groups of a `family` (-1 = none) may depend on each other: parts of an address, ways of writing a name. `rarity`
     is the feature that holds the nats of the common value of two records, -1 where there is none.
     """
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Features, Floats, Integers
 from scdp.compare.features import Comparer
-from scdp.linkage.evidence import EDGES, TableEvidence
+from scdp.linkage.evidence import TableEvidence
+from scdp.linkage.levels import EDGES
 
 # Pairs that are less likely than this by the evidence are dropped: log-odds. Where the learned score finds matches
 # among them the cut is lower, down to the second; of all that may be matches, at most this share is dropped.

@@ -23,7 +23,6 @@ from scdp.estimators.explanation import lose_each, weigh_records
 from scdp.estimators.fitted import Contributions, Reliability, Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
-from scdp.linkage.answers import learn_in_table
 from scdp.linkage.candidates import Blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
@@ -38,6 +37,7 @@ from scdp.linkage.storage import (
     view_from_parts,
     view_to_parts,
 )
+from scdp.linkage.training.answers import learn_in_table
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
 from scdp.posterior import Posterior

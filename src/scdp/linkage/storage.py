@@ -17,7 +17,8 @@ from scdp.errors import InputError
 from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.result import Calibration
 from scdp.linkage.ensemble import MOST_KNOTS, Ensemble, Knots, Parameters
-from scdp.linkage.evidence import N_LEVELS, Evidence, TableEvidence
+from scdp.linkage.evidence import Evidence, TableEvidence
+from scdp.linkage.levels import N_LEVELS
 from scdp.linkage.location import MOST_MATCHES, Matches
 from scdp.linkage.sources import VectorView
 from scdp.linkage.trees import Trees

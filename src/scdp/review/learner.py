@@ -15,13 +15,13 @@ from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.compare.features import MOST_PAIRS, Comparer, Neighbours, Pairs
 from scdp.estimators.inputs import Compared
-from scdp.linkage.answers import ComparedPairs, learn_from_answers
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
 from scdp.linkage.forward import sample_partition, stream_of
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import label_by_first
+from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.review.beliefs import Beliefs
 from scdp.review.view import PairEvidence, TableView
 from scdp.table.decisions import Constraints

@@ -13,7 +13,8 @@ from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.compare.features import Layout, Pairs
 from scdp.errors import InputError
 from scdp.linkage.ensemble import BASE, FLOOR, NEGLIGIBLE, Knots, Parameters, Places
-from scdp.linkage.evidence import Evidence, TableEvidence, levels_of, log_odds, member_weights
+from scdp.linkage.evidence import Evidence, TableEvidence, log_odds, member_weights
+from scdp.linkage.levels import levels_of
 from scdp.linkage.location import Matches
 
 Rows = NDArray[np.int64]
