@@ -26,8 +26,8 @@ from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS
 from scdp.linkage.conditioning.sampling import conditional_law
 from scdp.linkage.conditioning.within import make_bounds, place_within
-from scdp.linkage.forward import connect, make_room, stream_of
 from scdp.linkage.law import OPEN, Weights
+from scdp.linkage.sampling.forward import connect, make_room, stream_of
 
 N_DRAWS = 4_000
 FEWEST = 4

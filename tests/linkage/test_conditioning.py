@@ -14,8 +14,8 @@ from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import enumerate_law, look_at_few
 from scdp.linkage.conditioning.sampling import condition_draws
-from scdp.linkage.forward import sample_partition, stream_of
 from scdp.linkage.law import NO_MERGE
+from scdp.linkage.sampling.forward import sample_partition, stream_of
 from twins.linkage import (
     canonical,
     conditional_law,

@@ -7,7 +7,8 @@ import pytest
 
 from scdp.blocking import connected_components
 from scdp.compare.features import Pairs
-from scdp.linkage.forward import (
+from scdp.linkage.law import Weights, log_likelihood_grad
+from scdp.linkage.sampling.forward import (
     FEW,
     connect,
     sample_partition,
@@ -16,7 +17,7 @@ from scdp.linkage.forward import (
     stream_of,
     uniform,
 )
-from scdp.linkage.law import Weights, log_likelihood_grad
+from scdp.linkage.sampling.small import MOST_SMALL
 from scdp.linkage.training.folds import canonical_labels
 from twins.linkage import log_likelihood
 from twins.linkage import sample_partition as sample_plainly
@@ -224,12 +225,12 @@ def test_numbers_of_chance_are_uniform_and_differ_by_record_draw_and_round():
 
 @pytest.mark.parametrize("with_known", [False, True])
 def test_draws_of_components_are_those_of_the_whole(with_known: bool):
-    """Components of two go by a closed form; that gives the very same draws."""
+    """Components of two go by a closed form, and those of a few in room of their own; the draws are the very same."""
     rng = np.random.default_rng(9)
-    n_pairs_alone = 0
-    for number in range(30):
-        n = 20
-        pairs = random_pairs(rng, n, 1.2 / n)
+    n_pairs_alone, sizes = 0, np.zeros(0, np.int64)
+    for number in range(60):
+        n = 40
+        pairs = random_pairs(rng, n, (1.2, 2.0)[number % 2] / n)
         score, weights = rng.normal(0, 2, len(pairs)), random_weights(rng)
         known = np.full(n, -1)
         if with_known:
@@ -244,4 +245,8 @@ def test_draws_of_components_are_those_of_the_whole(with_known: bool):
             assert canonical_labels(own.tolist()).tolist() == canonical_labels(one.tolist()).tolist()
         degree = np.diff(pairs.neighbours.start)
         n_pairs_alone += int(((degree[pairs.left] == 1) & (degree[pairs.right] == 1)).sum())
+        sizes = np.append(sizes, connected_components(n, [(pairs.left, pairs.right)]).sizes)
     assert n_pairs_alone > 20
+    assert ((sizes > 2) & (sizes < 4)).sum() > 20
+    assert ((sizes >= 4) & (sizes <= MOST_SMALL)).sum() > 20
+    assert (sizes > MOST_SMALL).sum() > 5

@@ -12,9 +12,9 @@ from scdp.blocking.hashes import mixed
 from scdp.compare.features import Layout, Pairs
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.evidence import Dependence, TableEvidence
-from scdp.linkage.forward import Names
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
 from scdp.linkage.levels import EDGES, N_LEVELS
+from scdp.linkage.sampling.forward import Names
 
 Partition = tuple[int, ...]
 

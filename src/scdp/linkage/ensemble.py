@@ -22,9 +22,9 @@ from scdp.compare.features import Pairs
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
-from scdp.linkage.forward import Names, sample_partitions, stream_of
 from scdp.linkage.law import NO_MERGE, Weights
 from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, spread_returns, weigh_returns
+from scdp.linkage.sampling.forward import Names, sample_partitions, stream_of
 from scdp.linkage.trees import Trees
 
 MISSING = -1

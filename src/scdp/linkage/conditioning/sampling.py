@@ -22,8 +22,8 @@ from scdp.compare.features import Neighbours
 from scdp.estimators.conditions import Limits
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
 from scdp.linkage.conditioning.within import make_bounds, place_within
-from scdp.linkage.forward import Names, Room, connect, make_room, place_component, uniform
 from scdp.linkage.law import OPEN, Weights
+from scdp.linkage.sampling.forward import Names, Room, connect, make_room, place_component, uniform
 
 # Tries of the whole process. In components of more records all conditions hardly ever hold at once, and there is only
 # the first draw; so it is where records are only the same, which placing them within the conditions does as well.

@@ -16,6 +16,7 @@ from scdp._typing import Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.compare.features import Neighbours
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose, sample_cluster
+from scdp.linkage.sampling.small import MOST_SMALL, make_small_room, sample_small
 
 Names = NDArray[np.uint64]
 _STEPS_OF_TWO_TO_THE_53 = 2.0**-53
@@ -360,12 +361,17 @@ def sample_partitions(
             room.size[known[i]] += 1
             draws[:, i] = known[i]
     items, bounds = connect(neighbours, known)
+    small = make_small_room(known.shape[0], weights)
     for component in range(bounds.shape[0] - 1):
         first, last = bounds[component], bounds[component + 1]
         if last - first == 2 and are_a_pair(neighbours, items[first], items[first + 1]):
             one, other = items[first], items[first + 1]
             log_weight = weights.bias + score[neighbours.pair[neighbours.start[one]]]
             sample_pair(one, other, log_weight, n_rescans, streams, names, n_known, draws)
+            continue
+        if n_known == 0 and last - first <= MOST_SMALL:
+            few = items[first:last]
+            sample_small(neighbours, score, weights, n_rescans, streams, names, few, small, draws)
             continue
         for draw in range(len(streams)):
             place_component(

@@ -1,0 +1,1 @@
+"""Sampling: scores of pairs enter, draws of partitions leave."""
