@@ -22,11 +22,12 @@ from scdp.blocking import (
     tokens,
     year,
 )
-from scdp.blocking.hashes import TextBytes, hash_texts
+from scdp.blocking.hashes import hash_texts
 from scdp.blocking.keys import TextColumns, keys_of_texts
 from scdp.compare.cells import STANDARD, clean, clean_all
 from scdp.errors import InputError
 from scdp.table.records import records_from
+from scdp.table.texts import TextBytes
 
 EVERY_KIND = Blocking(
     (

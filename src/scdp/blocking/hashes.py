@@ -7,13 +7,13 @@ share one with a chance of about 3e-8, which would only make one pair more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
+from scdp.table.texts import TextBytes
 
 Hashes = NDArray[np.uint64]
 
@@ -24,30 +24,6 @@ _SPACE, _ZERO, _NINE, _A, _Z, _TO_UPPER = 32, 48, 57, 97, 122, 32
 # By letter of the alphabet: the digit of its sound; 0 for those that have none, 9 for h and w, which part nothing.
 _SOUNDS = np.array([0, 1, 2, 3, 0, 1, 2, 9, 0, 2, 2, 4, 5, 5, 0, 1, 2, 6, 2, 3, 0, 1, 9, 2, 0, 2], np.int64)
 _PARTS_NOTHING, _SOUNDEX_LENGTH = 9, 4
-
-
-class TextBytes(NamedTuple):
-    """Text i is the UTF-8 bytes content[offsets[i]:offsets[i + 1]]."""
-
-    content: NDArray[np.uint8]
-    offsets: Integers
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> TextBytes:
-        whole = "".join(texts)
-        if whole.isascii():
-            content = whole.encode("ascii")
-            lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        else:
-            encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-            content = b"".join(encoded)
-            lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        return cls(np.frombuffer(content, dtype=np.uint8), offsets_of(lengths))
-
-
-def offsets_of(counts: NDArray[np.int64] | NDArray[np.bool_]) -> Integers:
-    """Offsets from sizes."""
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def hash_texts(texts: Sequence[str]) -> Hashes:

@@ -15,7 +15,6 @@ from scdp._typing import Integers
 from scdp.blocking.expressions import Expression
 from scdp.blocking.hashes import (
     Hashes,
-    TextBytes,
     hash_bytes,
     hash_digits,
     hash_last_words,
@@ -26,11 +25,11 @@ from scdp.blocking.hashes import (
     hash_words,
     mixed,
     mixed_each,
-    offsets_of,
 )
 from scdp.blocking.rules import Equal, Identical, Overlap, Rule
 from scdp.compare.cells import STANDARD, Codes, clean_all, encode
 from scdp.table.records import Records
+from scdp.table.texts import TextBytes, offsets_of
 
 MISSING = -1
 

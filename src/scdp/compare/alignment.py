@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from scdp._compile import kernel
 from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
 from scdp.compare.names import MOST_WORDS, initials_of, nickname_groups
 from scdp.compare.scorers import thread_count
+from scdp.table.texts import WordLists, join_words, number_lists
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -24,6 +25,8 @@ Fill = Callable[[Rows, Rows, Values], None]
 
 # The Jaro-Winkler distance of two words costs so many times its value, at most 1.
 STEEPNESS = 2.5
+# So many texts are handled in kernels; of fewer, these would take longer to load.
+FEWEST_AT_ONCE = 5_000
 # Words that are near enough to stand for each other in long texts, and the fewest letters of such a word.
 SOFT, SHORTEST_SOFT = 0.9, 4
 JOINED, ACRONYM = 0.02, 0.2
@@ -107,29 +110,32 @@ class WordTable:
     to words whose first letters it has.
     """
 
-    def __init__(self, lists: Sequence[Sequence[str]], rules: Rules, joined: bool, acronyms: bool) -> None:
-        every = list(chain.from_iterable(lists))
-        words = sorted(set(every))
-        places = dict(zip(words, range(len(words)), strict=True))
-        self._lexicon = Lexicon.of(words, rules.nickname < 1)
-        self._starts = _ends(list(map(len, lists)))
-        self._ids = np.fromiter(map(places.__getitem__, every), np.int32, len(every))
+    def __init__(self, lists: WordLists, rules: Rules, joined: bool, acronyms: bool) -> None:
+        self._lexicon = Lexicon.of(lists.words, rules.nickname < 1)
+        self._starts, self._ids = lists.starts, lists.ids
         self._rules = rules
         self._runs: Codes | None = None
         self._acronyms: Codes | None = None
         if not joined:
             return
-        runs = list(map("".join, lists))
-        codes = {run: place for place, run in enumerate(dict.fromkeys(runs))}
+        if not acronyms and len(lists.starts) > FEWEST_AT_ONCE:
+            letters, begins = join_words(self._lexicon.letters, self._lexicon.at, lists.ids, lists.starts)
+            self._runs = number_lists(letters, begins)[0]
+            return
+        every = list(map(lists.words.__getitem__, lists.ids.tolist()))
+        each = [every[start:stop] for start, stop in pairwise(lists.starts.tolist())]
+        runs = list(map("".join, each))
+        distinct = dict.fromkeys(runs)
+        codes = dict(zip(distinct, range(len(distinct)), strict=True))
         self._runs = np.fromiter(map(codes.__getitem__, runs), np.int32, len(runs))
         if acronyms:
-            short = [codes.get(initials_of(each), -1) if len(each) > 1 else -1 for each in lists]
+            short = [codes.get(initials_of(words), -1) if len(words) > 1 else -1 for words in each]
             self._acronyms = np.array(short, dtype=np.int32)
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]], rules: Rules) -> WordTable:
         """As the kinds of comparison use it: runs of letters for names, acronyms for companies."""
-        return cls(lists, rules, joined=rules is not ADDRESS, acronyms=rules is COMPANY)
+        return cls(WordLists.of(lists), rules, joined=rules is not ADDRESS, acronyms=rules is COMPANY)
 
     def pairs(self, left: Rows, right: Rows, workers: int) -> Values:
         """Distances in [0, 1]; NaN where a list is empty."""

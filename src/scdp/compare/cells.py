@@ -207,16 +207,17 @@ def placeholder_key(text: str) -> str:
 
 
 def _joined(parts: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, list[str]]:
+    from scdp.table.texts import number_values
+
     keys = np.zeros(len(parts[0][0]), dtype=np.int64)
     for codes, texts in parts:
         # Distinct numbers again after each column, so that no product of counts can overflow.
-        keys = np.unique(keys * len(texts) + codes, return_inverse=True)[1].ravel()
-    _, rows = np.unique(keys, return_index=True)
-    appearance = np.argsort(rows, kind="stable")
-    places = np.empty(len(rows), dtype=np.int32)
-    places[appearance] = np.arange(len(rows), dtype=np.int32)
-    cells = (map(texts.__getitem__, codes[rows[appearance]].tolist()) for codes, texts in parts)
-    return places[keys], [" ".join(filter(None, row)) for row in zip(*cells, strict=True)]
+        places, rows = number_values(keys * len(texts) + codes)
+        keys = places.astype(np.int64)
+    cells = (map(texts.__getitem__, codes[rows].tolist()) for codes, texts in parts)
+    return places, [
+        " ".join(row) if all(row) else " ".join(filter(None, row)) for row in zip(*cells, strict=True)
+    ]
 
 
 def clean_all(texts: Sequence[str], steps: tuple[str, ...]) -> list[str]:

@@ -409,5 +409,7 @@ def _may_have_copies(records: Records, spec: Spec) -> bool:
     return bool((hashes[MOST_COPIES:] == hashes[:-MOST_COPIES]).any())
 
 
-def _encode(values: NDArray[Any]) -> Integers:
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+def _encode(values: Integers) -> Integers:
+    from scdp.table.texts import number_values
+
+    return number_values(values)[0].astype(np.int64)

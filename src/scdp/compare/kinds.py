@@ -21,6 +21,7 @@ from scdp.compare.amounts import (
     parse_place,
     parse_year,
 )
+from scdp.compare.cells import Codes
 from scdp.compare.content import (
     AddressScorer,
     NounScorer,
@@ -37,7 +38,7 @@ from scdp.compare.content import (
     parse_url,
     phone_tokens,
 )
-from scdp.compare.names import parse_company, parse_person_name
+from scdp.compare.names import parse_company, parse_person_name, parse_person_names
 from scdp.compare.scorers import (
     ExactScorer,
     FunctionScorer,
@@ -82,7 +83,8 @@ Parse = Callable[["Comparison", Sequence[str]], list[Any]]
 class Kind:
     """`part` is a transform the kind always applies; `options` are those it has, with their defaults.
 
-    `parse` gives the parts of texts (None = missing), `tokens` what of a value others may share; without it the value
+    `parse` gives the parts of texts (None = missing), `parse_many` the distinct ones of very many texts and the place
+    of each text among them, `tokens` what of a value others may share; without it the value
     is shared as a whole. With `forms`, tokens are several forms of the same, and the rarest one shared counts alone.
     `levels` are phrases for people, each with the largest distance it is for.
     """
@@ -93,6 +95,7 @@ class Kind:
     part: str | None = None
     options: Mapping[str, float | str | None] = field(default_factory=dict)
     parse: Parse | None = None
+    parse_many: Callable[[Sequence[str]], tuple[Codes, Sequence[Any]]] | None = None
     tokens: Callable[[Any], Iterable[Hashable]] | None = None
     forms: bool = False
     levels: tuple[tuple[float, str], ...] = ()
@@ -182,6 +185,7 @@ BUILT_IN: dict[str, Kind] = {
         "parts",
         lambda prepared: PersonScorer(prepared.vocabulary),
         parse=_each(parse_person_name),
+        parse_many=parse_person_names,
         tokens=lambda name: name.words,
         levels=_levels(
             "name",

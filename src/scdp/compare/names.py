@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scdp.table.texts import WordLists
 
 # One group a line; the first is the full name. A name may be in several groups.
 _TABLE = """
@@ -361,6 +368,60 @@ def parse_full_name(text: str) -> PersonName | None:
     words = [word for word in found if word not in _TITLES and word not in _SUFFIXES]
     words = [word for word in words if word not in _PARTICLES] or words or found
     return PersonName(tuple(words[:MOST_WORDS]), sex, suffix) if words else None
+
+
+@dataclass(frozen=True, eq=False)
+class NameList(Sequence[PersonName]):
+    """Names as lists of words; `said` (name, 2) are sex and suffix."""
+
+    lists: WordLists
+    said: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, names: Sequence[PersonName]) -> NameList:
+        from scdp.table.texts import WordLists
+
+        if isinstance(names, NameList):
+            return names
+        said = np.array([(name.sex, name.suffix) for name in names], dtype=np.int8).reshape(-1, 2)
+        return cls(WordLists.of([name.words for name in names]), said)
+
+    def __len__(self) -> int:
+        return len(self.said)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[k] for k in range(*place.indices(len(self)))]
+        return PersonName(self.lists.words_of(range(len(self))[place]), *self.said[place].tolist())
+
+
+def parse_person_names(texts: Sequence[str]) -> tuple[NDArray[np.int32], NameList]:
+    """Distinct names in the order of appearance, and the place of each text among them, -1 where there is no word.
+
+    What `parse_person_name` gives for each text; plain ones are parsed in a kernel.
+    """
+    from scdp.table.texts import PlainWords, WordLists, number_lists, offsets_of, take_lists
+
+    plain = PlainWords.of(texts, MOST_WORDS).without(_SPECIAL)
+    counts, others = plain.counts.copy(), np.flatnonzero(plain.counts < 0)
+    parsed = [parse_person_name(texts[k]) or PersonName(()) for k in others.tolist()]
+    number = dict(zip(plain.words, range(len(plain.words)), strict=True))
+    more = [number.setdefault(word, len(number)) for name in parsed for word in name.words]
+    said = np.zeros((len(texts), 2), dtype=np.int8)
+    said[others] = np.array([name[1:] for name in parsed], dtype=np.int8).reshape(-1, 2)
+    counts[others] = [len(name.words) for name in parsed]
+    ids = np.empty(counts.sum(), dtype=np.int32)
+    is_plain = np.repeat(plain.counts >= 0, counts)
+    ids[is_plain], ids[~is_plain] = plain.ids, more
+    starts = offsets_of(counts)
+    codes, first = number_lists(ids, starts, said[:, 0] * np.int64(len(_SUFFIXES) + 1) + said[:, 1])
+    ids, starts = take_lists(ids, starts, first)
+    # Of the words, those that a name has, in ascending order.
+    every = list(number)
+    used = sorted(np.flatnonzero(np.bincount(ids, minlength=len(every))).tolist(), key=every.__getitem__)
+    place = np.zeros(len(every), dtype=np.int32)
+    place[used] = np.arange(len(used))
+    return codes, NameList(WordLists([every[k] for k in used], place[ids], starts), said[first])
 
 
 def parse_company(text: str) -> tuple[str, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from scdp.compare.cells import (
     split_names,
 )
 from scdp.compare.cells import cell_text as cell_text
+from scdp.compare.names import NameList
 from scdp.compare.scorers import Scorer
 from scdp.errors import InputError
 from scdp.table.records import Column, EncodedColumn, Records
@@ -81,6 +82,10 @@ class Tokens:
         if tokens_of is None:
             texts, ids = list(values), np.arange(len(values), dtype=np.int32)
             starts = np.arange(len(values) + 1, dtype=np.int64)
+        elif isinstance(values, NameList):
+            from scdp.table.texts import make_sets
+
+            texts, (ids, starts) = list(values.lists.words), make_sets(values.lists.ids, values.lists.starts)
         else:
             texts, ids, starts = _listed([tuple(tokens_of(value)) for value in values])
         n_records = int(n_of_value.sum())
@@ -134,6 +139,8 @@ def _listed(tokens: Sequence[Sequence[Any]]) -> tuple[list[Any], NDArray[np.int3
 
 # Edit distance takes time in the product of the lengths: two cells of a megabyte would take hours.
 LONGEST_CELL = 20_000
+# So many distinct texts are parsed in kernels, where there are some; of fewer, these would take longer to load.
+FEWEST_AT_ONCE = 5_000
 MISSING = -1
 # Pairs of records scored at a time: what that takes beside the result stays below 100 MB.
 PAIRS_AT_ONCE = 1 << 20
@@ -152,7 +159,7 @@ class Prepared:
 
     comparison: Comparison
     codes: NDArray[Any]
-    vocabulary: list[Any]
+    vocabulary: Sequence[Any]
     supplied: Frequencies | None = None
 
     def __len__(self) -> int:
@@ -255,7 +262,7 @@ def prepare_all(
     records: Records,
 ) -> Iterator[Prepared]:
     """What each comparison's `prepare` gives, in turn; values that several take from the cells are made once."""
-    kept: dict[Hashable, tuple[Codes, list[Any]]] = {}
+    kept: dict[Hashable, tuple[Codes, Sequence[Any]]] = {}
     keys = [value_key(comparison) for comparison in comparisons]
     for place, (key, comparison) in enumerate(zip(keys, comparisons, strict=True)):
         found = kept.pop(key, None)
@@ -294,7 +301,7 @@ def encode_cells(
 
 
 def _prepared(
-    comparison: Comparison, codes: Codes, vocabulary: list[Any], frequencies: Frequencies | None = None
+    comparison: Comparison, codes: Codes, vocabulary: Sequence[Any], frequencies: Frequencies | None = None
 ) -> Prepared:
     if comparison.kind_details.value == "share":
         vocabulary = _shares(codes, len(vocabulary))
@@ -303,12 +310,16 @@ def _prepared(
 
 def _encoded(
     comparison: Comparison, columns: Sequence[Column | EncodedColumn], place_of: Callable[[int], str]
-) -> tuple[Codes, list[Any]]:
+) -> tuple[Codes, Sequence[Any]]:
     found = distinct_texts(columns, comparison.missing)
     if found is None or max(map(len, found[1]), default=0) > LONGEST_CELL:
         refuse_bad_cells(comparison, columns, place_of)
     assert found is not None, "cells without a text have been refused"
     codes, texts = found
+    many = comparison.kind_details.parse_many
+    if many is not None and len(texts) >= FEWEST_AT_ONCE:
+        moved, values = many(clean_all(_transformed(comparison, texts), comparison.clean))
+        return moved[codes], values
     moved, values = encode(_converted(comparison, texts))
     # Cleaning can make a text much longer: one character becomes up to eighteen.
     if comparison.kind_details.value in ("text", "share") and max(map(len, values), default=0) > LONGEST_CELL:
@@ -318,11 +329,13 @@ def _encoded(
 
 def _without_missing(moved: Codes, values: list[Any], codes: Codes) -> tuple[Codes, list[Any]]:
     """Places among the values that are there; the empty text and None are not."""
-    absent = {place for place, value in enumerate(values) if value is None or value == ""}
+    # Values differ, so that each of the two is there at most once.
+    absent = [values.index(blank) for blank in (None, "") if blank in values]
     if absent:
-        present = np.array([place not in absent for place in range(len(values))])
+        present = np.ones(len(values), dtype=bool)
+        present[absent] = False
         moved = np.where(present, np.cumsum(present) - 1, MISSING).astype(np.int32)[moved]
-        values = [value for place, value in enumerate(values) if place not in absent]
+        values = list(compress(values, present.tolist()))
     return moved[codes], values
 
 
@@ -376,15 +389,21 @@ def _check_length(length: int, name: str, row: int, place_of: Callable[[int], st
 def _converted(comparison: Comparison, texts: list[str]) -> list[Any]:
     """The value of each raw text; the empty text or None where there is none."""
     kind, steps = comparison.kind_details, comparison.clean
-    for name in (comparison.of, kind.part):
-        if name is not None:
-            texts = list(map(_transform(name, comparison.separator), texts))
+    texts = _transformed(comparison, texts)
     if kind.value == "names":
         return [_names(text, comparison) for text in texts]
     cleaned = clean_all(texts, steps)
     if kind.parse is not None:
         return kind.parse(comparison, cleaned)
     return list(map(number, cleaned)) if kind.value == "number" else cleaned
+
+
+def _transformed(comparison: Comparison, texts: list[str]) -> list[str]:
+    """The parts of texts that are compared."""
+    for name in (comparison.of, comparison.kind_details.part):
+        if name is not None:
+            texts = list(map(_transform(name, comparison.separator), texts))
+    return texts
 
 
 def _names(text: str, comparison: Comparison) -> tuple[str, ...] | None:

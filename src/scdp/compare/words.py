@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
 from scdp.compare.cells import abbreviation, split_names
-from scdp.compare.names import PersonName, author_key, to_latin, words_of
+from scdp.compare.names import NameList, PersonName, author_key, to_latin, words_of
 from scdp.compare.prepared import Tokens
 from scdp.compare.scorers import PairScorer
 
@@ -252,9 +252,10 @@ class PersonScorer(PairScorer):
     def __init__(self, vocabulary: Sequence[PersonName]) -> None:
         from scdp.compare.alignment import PERSON, WordTable
 
-        self._words = WordTable.of([name.words for name in vocabulary], PERSON)
+        names = NameList.of(vocabulary)
+        self._words = WordTable(names.lists, PERSON, joined=True, acronyms=False)
         # In a byte each: pairs look them up all over the table.
-        said = np.array([(name.sex, name.suffix) for name in vocabulary], dtype=np.int8).reshape(-1, 2)
+        said = names.said
         self._clashes = [
             (said[:, k].copy(), (SEX_CLASH, SUFFIX_CLASH)[k]) for k in np.flatnonzero(said.any(0))
         ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from scdp._parallel import count_workers, map_in_threads
 from scdp.errors import InputError
 from scdp.io.untrusted import largest_unpacked, open_ordinary
 from scdp.table.records import (
@@ -62,6 +63,18 @@ def encode_column(connection: Any, query: str, parameters: Sequence[Any] = ()) -
         "SELECT coalesce(texts.code, -1)::INTEGER AS code FROM cells LEFT JOIN texts USING (cell) ORDER BY cells.rowid"
     ).fetchnumpy()["code"]
     return EncodedColumn(np.ascontiguousarray(codes, dtype=np.int32), texts)
+
+
+def read_each(
+    connection: Any, wanted: Sequence[Any], read: Callable[[Any, Any], Column | EncodedColumn]
+) -> list[Column | EncodedColumn]:
+    """What `read` gives for a connection of its own and each of the wanted columns, on all cores."""
+
+    def read_one(column: Any) -> Column | EncodedColumn:
+        with connection.cursor() as own:
+            return read(own, column)
+
+    return list(map_in_threads(read_one, wanted, count_workers(-1)))
 
 
 def read_column(connection: Any, query: str, parameters: Sequence[Any], kind: str) -> Column | EncodedColumn:
@@ -198,16 +211,19 @@ def _read_columns(place: Path, delimiter: str, n_columns: int) -> list[Column | 
 
     kinds = ", ".join(f"'c{number}': 'VARCHAR'" for number in range(n_columns))
     query = (
-        f"CREATE TEMP TABLE lines AS SELECT * FROM read_csv(?, delim = ?, header = true, auto_detect = false, "
+        f"CREATE TABLE lines AS SELECT * FROM read_csv(?, delim = ?, header = true, auto_detect = false, "
         f"columns = {{{kinds}}}, quote = '\"', escape = '\"', strict_mode = true)"
     )
     try:
         with duckdb.connect() as connection:
             connection.execute(query, [str(place), delimiter])
-            return [
-                _without_blanks(encode_column(connection, f"SELECT c{number} AS cell FROM lines"))
-                for number in range(n_columns)
-            ]
+            return read_each(
+                connection,
+                range(n_columns),
+                lambda own, number: _without_blanks(
+                    encode_column(own, f"SELECT c{number} AS cell FROM lines")
+                ),
+            )
     except duckdb.Error:
         return None
 
@@ -233,10 +249,14 @@ def read_parquet(place: Path) -> Records:
             check_no_twice(names, str(place))
             _check_no_bytes(described, names, str(place))
             _check_parquet_size(connection, table, place, len(names))
-            columns = {
-                written: read_column(connection, f"SELECT {quoted(column)} FROM {table}", name, kind)
-                for written, (column, kind, *_) in zip(names, described, strict=True)
-            }
+            found = read_each(
+                connection,
+                described,
+                lambda own, column: read_column(
+                    own, f"SELECT {quoted(column[0])} FROM {table}", name, column[1]
+                ),
+            )
+            columns = dict(zip(names, found, strict=True))
     except duckdb.OutOfMemoryException as error:
         raise MemoryError from error
     except (duckdb.Error, UnicodeDecodeError) as error:

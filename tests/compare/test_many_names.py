@@ -1,0 +1,52 @@
+"""Names by the million: kernels give what parsing one by one gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from scdp import compare
+from scdp.compare import alignment, prepared
+from scdp.compare.cells import encode
+from scdp.compare.names import NameList, parse_person_name, parse_person_names
+from scdp.table.records import records_from
+
+WORDS = st.sampled_from(
+    ["Ann", "LEE", "JD", "o'Neil", "van", "Dr.", "Jr", "mrs", "smith", "Zoë", "b", "McCoy", "NG"]
+)
+NAMES = st.lists(WORDS, max_size=4).map(" ".join) | st.text("aAeBjJRrYé .-',_1\t", max_size=8)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(NAMES, max_size=12))
+@example(["a b c d e f g h i j k l", "A-B.c", "J.D. Smith", "JD SMITH", "", " . "])
+def test_names_are_those_of_one_by_one(texts):
+    found, names = parse_person_names(texts)
+    codes, values = encode([parse_person_name(text) for text in texts])
+    expected = [name for name in values if name is not None]
+    assert list(names) == expected
+    assert [-1 if values[code] is None else expected.index(values[code]) for code in codes] == found.tolist()
+    again = NameList.of(expected)
+    assert names.lists.words == again.lists.words
+    assert names.lists.ids.tolist() == again.lists.ids.tolist()
+    assert names.lists.starts.tolist() == again.lists.starts.tolist()
+    assert names.said.tolist() == again.said.tolist()
+
+
+def test_a_column_of_names_is_compared_alike_either_way(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(5)
+    words = ["Ann", "Anna", "Lee", "Dr.", "O'Hara", "Mary", "Ma", "Ry", "J.", "Jr", "Ng"]
+    cells = [" ".join(rng.choice(words, rng.integers(0, 4))) or None for _ in range(300)]
+    records = records_from({"name": cells})
+    left, right = np.triu_indices(300, k=1)
+    found = []
+    for fewest in (1, 10**9):
+        monkeypatch.setattr(prepared, "FEWEST_AT_ONCE", fewest)
+        monkeypatch.setattr(alignment, "FEWEST_AT_ONCE", fewest)
+        ready = compare.person_name("name").prepare(records)
+        assert isinstance(ready.vocabulary, NameList) == (fewest == 1)
+        found.append((ready.pairs(left, right, 1), ready.shared_nats(left, right)))
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
