@@ -35,6 +35,7 @@ from scdp.io.memory import Need
 from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOURS, WALK_STEPS
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
+from scdp.posterior.partitions import canonical_labels
 from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records, complete_column, records_from
 from scdp.table.spec import Spec
@@ -55,19 +56,15 @@ def labels_from(estimate: Integers, known: Integers, first: int = 0) -> Integers
 
     New numbers start after the known ones and not below `first`.
     """
-    name_of = {
-        int(cluster): int(label)
-        for cluster, label in zip(estimate[known >= 0], known[known >= 0], strict=True)
-    }
+    codes = canonical_labels(estimate)
+    name_of = np.full(codes.max(initial=-1) + 1, UNKNOWN)
+    name_of[codes[known >= 0]] = known[known >= 0]
+    hidden = codes[known < 0]
+    # Numbered in the order in which they appear among rows that are not known.
+    new = hidden[name_of[hidden] == UNKNOWN]
     following = max(first, int(known.max(initial=UNKNOWN)) + 1)
-    labels = known.copy()
-    for i in np.flatnonzero(known < 0):
-        cluster = int(estimate[i])
-        if cluster not in name_of:
-            name_of[cluster] = following
-            following += 1
-        labels[i] = name_of[cluster]
-    return labels
+    name_of[new] = following + canonical_labels(new)
+    return np.where(known >= 0, known, name_of[codes])
 
 
 # New clusters are numbered on after the largest label.

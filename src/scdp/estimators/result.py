@@ -110,7 +110,8 @@ class ClusterResult:
     def codes(self) -> NDArray[np.int64]:
         """The number of each row's cluster, in the order in which they appear."""
         names = self.labels.tolist()
-        places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        distinct = dict.fromkeys(names)
+        places = dict(zip(distinct, range(len(distinct)), strict=True))
         return np.fromiter(map(places.__getitem__, names), np.int64, len(names))
 
     @property

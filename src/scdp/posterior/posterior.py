@@ -417,7 +417,7 @@ class Posterior:
                 [0, 1]]], dtype=int16)
         """
         chosen = self._items(items)
-        if len(np.unique(chosen)) != len(chosen):
+        if np.bincount(chosen, minlength=1).max() > 1:
             raise InputError("restricted: an item is asked for twice")
         everyone = np.array_equal(chosen, np.arange(self.n_items))
         stored = self.stored if everyone else restrict_draws(self.stored, chosen)

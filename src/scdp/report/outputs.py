@@ -347,8 +347,16 @@ def cluster_columns(result: ClusterResult) -> dict[str, list[object]]:
     return {
         id_title(result): list(map(str, result.ids.tolist())),
         "cluster": list(map(str, result.labels.tolist())),
-        "probability": [round(p, 4) for p in result.probabilities.tolist()],
+        "probability": _rounded(result.probabilities),
     }
+
+
+def _rounded(probabilities: Floats) -> list[object]:
+    """To four digits; of very many, few differ."""
+    values, places = np.unique(probabilities, return_inverse=True)
+    few = np.array([round(value, 4) for value in values.tolist()], dtype=object)
+    rounded: list[object] = few[places].tolist()
+    return rounded
 
 
 def spreadsheet_columns(result: ClusterResult) -> dict[str, list[object]]:
