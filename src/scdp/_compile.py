@@ -154,6 +154,7 @@ class KernelCache(FunctionCache):
         self._cache_file: IndexDataCacheFile = CheckedFiles(self._cache_path, self._impl.filename_base, ())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        start_without_blas()
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:
@@ -165,6 +166,22 @@ class KernelCache(FunctionCache):
             super().save_overload(sig, data)
         except Exception as error:
             _tell(error)
+
+
+@cache
+def start_without_blas() -> None:
+    """Let Numba start without SciPy's linear algebra, which it would load only to see whether it is there.
+
+    That is a tenth of the start of a command. No kernel here multiplies matrices; one of somebody else's still may, as
+    Numba looks again where it does.
+    """
+    from numba.np import linalg
+
+    look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = look
 
 
 def _tell(error: Exception) -> None:
