@@ -57,6 +57,18 @@ def test_the_interval_of_the_number_of_clusters_is_wider_than_that_of_the_draws(
     assert wide[1] - wide[0] > high - low
 
 
+@pytest.mark.parametrize("kept", [0.9, 0.99, np.nan])
+def test_links_that_blocking_lost_may_have_joined_clusters(kept: float):
+    low, high, n = 800, 820, 1000
+    whole = Reliability.of(None, 400).widen(low, high, n)
+    lost = Reliability.of(None, 400, kept).widen(low, high, n)
+    assert lost[1] == whole[1]
+    # A tenth of the two hundred links are twenty clusters less.
+    expected = (0.5 / 5.5 if np.isnan(kept) else 1 - kept) * (n - whole[0])
+    assert lost[0] == pytest.approx(whole[0] - expected, abs=1.0)
+    assert Reliability.of(None, 400, kept).widen(1, 1, 1) == (1, 1)
+
+
 def random_posterior(n: int = 40, draws: int = 200, reliability: Reliability | None = None) -> Posterior:
     """Pairs of items, each together in about half of the draws."""
     rng = np.random.default_rng(1)

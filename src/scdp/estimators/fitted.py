@@ -132,13 +132,16 @@ class Reliability:
     def widen(self, low: int, high: int, n_items: int) -> tuple[int, int]:
         """An interval of the number of clusters, wider by what draws do not know.
 
-        It is widened on the scale of log-odds of a record being one too many, so that it stays within 1 and all.
+        It is widened on the scale of log-odds of a record being one too many, so that it stays within 1 and all. Each
+        link that blocking lost may have been the only one of a record.
         """
         ends = [np.log((n_items - each + 0.5) / (each + 0.5)) for each in (low, high)]
         middle, half = sum(ends) / 2.0, COUNT_SPREAD * (ends[0] - ends[1]) / 2.0
         wide = [
             (n_items + 0.5 - 0.5 * odds) / (1.0 + odds) for odds in np.exp([middle + half, middle - half])
         ]
+        if self.lost is not None:
+            wide[0] -= self.lost[0] / sum(self.lost) * max(n_items - wide[0], 0.0)
         lowest, highest = int(np.floor(wide[0] + 1e-6)), int(np.ceil(wide[1] - 1e-6))
         return min(max(lowest, 1), low), max(min(highest, n_items), high)
 
