@@ -95,6 +95,7 @@ def kernel_run(folder: Path, package: Path | None = None) -> tuple[str, str]:
         capture_output=True,
         text=True,
         check=True,
+        timeout=120,
         env=os.environ | {"SCDP_CACHE": str(folder)} | path,
     )
     return done.stdout.strip(), done.stderr
@@ -119,8 +120,31 @@ def damage_by_a_folder(path: Path) -> None:
     path.mkdir()
 
 
+def damage_by_zeros(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def damage_by_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def damage_by_a_device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def damage_by_size(path: Path) -> None:
+    """More than any memory, of which the disk holds nothing."""
+    os.truncate(path, 1 << 40)
+
+
+ANYWHERE = [damage_by_cutting, damage_by_emptying, damage_by_zeros, damage_by_a_bit, damage_by_a_folder]
+OF_POSIX = [damage_by_a_pipe, damage_by_a_device, damage_by_size]
+
+
 @pytest.mark.parametrize(
-    "damage", [damage_by_cutting, damage_by_emptying, damage_by_a_bit, damage_by_a_folder]
+    "damage", [*ANYWHERE, *(pytest.param(each, marks=pytest.mark.posix) for each in OF_POSIX)]
 )
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 def test_a_damaged_cache_is_a_warning_and_mends(tmp_path: Path, damage, ending):

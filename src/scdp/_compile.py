@@ -12,6 +12,7 @@ import re
 import stat
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,13 +20,17 @@ from typing import Any, TypeVar
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
+from scdp.errors import InputError
 from scdp.io.leftovers import cache_root
+from scdp.io.untrusted import read_bytes
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Reordering sums is what makes loops vectorise; NaN and infinity keep their meaning, unlike in full fastmath.
 FLAGS = frozenset({"reassoc", "contract", "nsz", "arcp"})
 DIGEST_BYTES = 32
+# No file of compiled code is nearly as large.
+MOST_BYTES = 256 << 20
 CONSTANTS = re.compile(r"^from (scdp[\w.]*) import (\([^)]*\)|[^(\n]*)", re.MULTILINE)
 _PACKAGE = Path(__file__).parent
 _told = False
@@ -100,11 +105,18 @@ class CheckedFiles(IndexDataCacheFile):
         self._write(self._data_path(name), self._dump(data))
 
     def _read(self, path: str) -> bytes:
-        content = Path(path).read_bytes()
-        found, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-        if hashlib.sha256(data).digest() != found:
-            Path(path).unlink(missing_ok=True)
-            raise ValueError(f"{path} is damaged")
+        place = Path(path)
+        if not place.exists():
+            raise FileNotFoundError(path)
+        try:
+            content = read_bytes(place, MOST_BYTES)
+            found, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+            if hashlib.sha256(data).digest() != found:
+                raise InputError(f"{path} is damaged")
+        except InputError:
+            with suppress(OSError):
+                place.unlink()
+            raise
         return data
 
     def _write(self, path: str, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -164,6 +165,33 @@ def test_a_file_keeps_its_mode(tmp_path, mode, name):
     with Staged() as staged:
         stage_table(staged, target, {"x": ["1"]})
     assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+@pytest.mark.posix
+def test_a_file_keeps_its_owner_where_it_may_be_given_away(tmp_path, monkeypatch):
+    target, given = tmp_path / "a.txt", []
+    write_text(target, "old")
+    before = target.stat()
+
+    def give(path, user, group):
+        given.append((Path(path).name.startswith(".a.txt."), user, group))
+        # As for anybody but root.
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", give)
+    write_text(target, "new")
+    assert given == [(True, before.st_uid, before.st_gid)]
+    assert target.read_text() == "new"
+
+
+@pytest.mark.posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
+def test_what_root_replaces_stays_the_file_of_its_owner(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    os.chown(target, 12345, 12346)
+    write_text(target, "new")
+    assert (target.stat().st_uid, target.stat().st_gid) == (12345, 12346)
 
 
 @pytest.mark.posix

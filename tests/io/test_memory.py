@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path, PurePosixPath
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -236,7 +240,16 @@ def test_the_estimate_of_pairs_of_vectors_is_near_what_is_taken():
 # ---- where the estimate was too low ----
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+USED_UP = [
+    MemoryError(),
+    RuntimeError("can't start new thread"),
+    ImportError("x.so: failed to map segment from shared object"),
+    OSError(errno.ENOMEM, "Cannot allocate memory"),
+    duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data"),
+]
+
+
+@pytest.mark.parametrize("error", USED_UP, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("command", ["fit", "cluster"])
 def test_memory_that_is_used_up_is_one_sentence(command, error, tmp_path, monkeypatch):
     folder = fitted_folder()
@@ -295,3 +308,68 @@ def test_a_limit_of_address_space_leaves_room_for_libraries(monkeypatch):
     assert memory.free_of_limit() < 10 << 20
     with pytest.raises(InputError, match=r"are free; allow the process more \(ulimit -v\), or do b"):
         memory.require([Need("a", 10**9, "do b")])
+
+
+# ---- with less than the libraries take ----
+
+
+def limited(n_bytes, *words):
+    """A command in a process of its own that may take so much."""
+    return subprocess.run(
+        [sys.executable, "-m", "scdp.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes)),
+    )
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("megabytes", [60, 100, 200, 300, 400, 450, 500, 700, 1000, 1200])
+def test_a_limit_below_what_the_libraries_take_is_one_sentence(megabytes, tmp_path):
+    """They would hang or end the process, each at limits of its own, if they were loaded."""
+    folder = fitted_folder()
+    result = limited(
+        megabytes << 20, "cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c"
+    )
+    assert result.returncode == 2, result.stderr
+    (said,) = result.stderr.splitlines()
+    assert said.startswith(
+        f"scdp: error: the process may take {memory.size(megabytes << 20)} (ulimit -v), and "
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.posix
+def test_what_the_libraries_take_is_enough_for_a_small_table(tmp_path):
+    folder = fitted_folder()
+    words = (
+        "cluster",
+        folder / "model",
+        folder / "test.csv",
+        "--out",
+        tmp_path / "c.csv",
+        "--draws",
+        tmp_path / "d",
+    )
+    result = limited(memory.bytes_of_libraries(), *words)
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.csv", "c.uncertain.csv", "d"]
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("words", [("--help",), ("cluster", "--help"), ("--version",)])
+def test_help_needs_no_libraries(words):
+    result = limited(300 << 20, *words)
+    assert result.returncode == 0, result.stderr
+
+
+def test_threads_of_many_cores_are_counted(monkeypatch):
+    monkeypatch.setattr(memory, "count_cores", lambda: 64)
+    monkeypatch.setattr(memory, "limit_of_process", lambda: 4 << 30)
+    with pytest.raises(
+        InputError, match=r"may take 4\.3 GB \(ulimit -v\), .* on 64 cores; allow it more, or give it"
+    ):
+        memory.require_libraries()
+    monkeypatch.setattr(memory, "count_cores", lambda: 4)
+    memory.require_libraries()

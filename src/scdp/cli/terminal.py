@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from urllib.parse import quote
 import click
 
 from scdp.errors import InputError, ScdpError
+from scdp.io.memory import require_libraries
 
 LONGEST_SENTENCE, START, END = 1000, 600, 300
 
@@ -49,6 +51,12 @@ class Teller(logging.Handler):
             tell(sentence(f"scdp: {record.getMessage()}"), error=True)
 
 
+# What is said by threads (of their stack), by the loader of libraries, by the system and by DuckDB.
+LACK_OF_MEMORY = re.compile(
+    r"can't start new thread|failed to map segment|\[Errno 12\]|^Out of Memory Error|std::bad_alloc"
+)
+# What a RuntimeError of DuckDB says where Ctrl-C is meant.
+STOPPED = "Query interrupted"
 UNEXPECTED = 1
 INTERRUPTED = 130
 
@@ -81,6 +89,8 @@ class LazyGroup(click.Group):
         try:
             with warnings.catch_warnings(), _telling():
                 warnings.showwarning = _show_warning
+                if "--help" not in ctx.args:
+                    require_libraries()
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
@@ -89,6 +99,8 @@ class LazyGroup(click.Group):
         except ScdpError as error:
             _leave(ctx, f"scdp: error: {error}", error.exit_code)
         except Exception as error:
+            if str(error) == STOPPED:
+                _leave(ctx, "scdp: interrupted", INTERRUPTED)
             if os.environ.get("SCDP_DEBUG") == "1":
                 raise
             _leave(ctx, *_describe(error))
@@ -96,8 +108,7 @@ class LazyGroup(click.Group):
 
 def _describe(error: Exception) -> tuple[str, int]:
     """The sentence for an error that was not made on purpose, and its exit code."""
-    # A thread that cannot be started lacks memory for its stack.
-    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+    if isinstance(error, MemoryError) or LACK_OF_MEMORY.search(str(error)):
         what = "the memory is used up; free some, give fewer records, or allow the process more"
         return f"scdp: error: {what}", InputError.exit_code
     if isinstance(error, OSError):

@@ -58,6 +58,9 @@ GROUPS = (
 CONTROL = Path("/sys/fs/cgroup")
 # Of what `ulimit -v` counts, threads and libraries take so much that is never filled; without it they end the process.
 NEVER_FILLED = 256 << 20
+# What libraries take of it in the commands that load them all, and for the threads of each core. With less, some of
+# them hang, and others end the process.
+LIBRARIES, FOR_A_CORE = 1400 << 20, 120 << 20
 
 
 class Need(NamedTuple):
@@ -138,12 +141,40 @@ def _left(group: Path, limit: str, used: str, idle: str) -> int | None:
 
 def free_of_limit() -> int | None:
     """What `ulimit -v` leaves."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if most == resource.RLIM_INFINITY:
+    with suppress(OSError, ValueError):
+        most = limit_of_process()
+        if most is None:
             return None
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         return max(0, most - pages * os.sysconf("SC_PAGE_SIZE") - NEVER_FILLED)
     return None
+
+
+def limit_of_process() -> int | None:
+    """What `ulimit -v` says; None where there is no limit."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        return None if most == resource.RLIM_INFINITY else most
+    return None
+
+
+def require_libraries() -> None:
+    """Refuse a limit of the process that is too low for the libraries, before they are loaded."""
+    most = limit_of_process()
+    if most is not None and most < bytes_of_libraries():
+        raise InputError(
+            f"the process may take {size(most)} (ulimit -v), and the libraries of scdp take about "
+            f"{size(bytes_of_libraries())} on {count_cores()} cores; allow it more, or give it fewer cores (taskset)"
+        )
+
+
+def bytes_of_libraries() -> int:
+    """What the libraries take of `ulimit -v` on this machine."""
+    return LIBRARIES + FOR_A_CORE * count_cores()
+
+
+def count_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -76,6 +76,8 @@ def read_parquet(path: Path, names: Sequence[str] | None, where: str = "true") -
             found = connection.execute(
                 f"SELECT {chosen} FROM read_parquet(?) WHERE {where}", [glob.escape(str(path))]
             ).fetchnumpy()
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
     except duckdb.Error as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}); make it again") from error
     return {name: _fill(values, path) for name, values in found.items()}
