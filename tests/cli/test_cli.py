@@ -116,6 +116,8 @@ def group_that_raises(error):
         (MissingExtraError("arviz", "arviz", "to_arviz"), 1, "scdp: error: to_arviz needs arviz"),
         (KeyError("x"), 1, "scdp: error: unexpected KeyError: 'x' (set SCDP_DEBUG=1 to see where)\n"),
         (KeyboardInterrupt(), 130, "scdp: interrupted\n"),
+        # What DuckDB makes of Ctrl-C.
+        (RuntimeError("Query interrupted"), 130, "scdp: interrupted\n"),
         (click.UsageError("no such thing"), 2, "Usage: scdp"),
     ],
 )

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import subprocess
-import sys
 from pathlib import Path
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -152,33 +149,3 @@ def test_a_reader_that_is_not_installed_is_not_fetched(monkeypatch, tmp_path):
     with pytest.raises(InputError, match="DuckDB has no reader of PostgreSQL on this machine"):
         read_records("postgresql:dbname=crm?SELECT 1 AS a")
     assert not list(tmp_path.rglob("*extension"))
-
-
-ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n AS id FROM t"
-INTERRUPTED = """
-import _thread, sys, threading
-from scdp.cli import main
-from scdp.table import database
-
-attach = database._attach
-
-def attach_and_stop(*given):
-    attach(*given)
-    threading.Timer(0.5, _thread.interrupt_main).start()
-
-database._attach = attach_and_stop
-main(["cluster", sys.argv[1], "--out", "c.csv"])
-"""
-
-
-def test_a_query_without_end_is_stopped_by_the_user(tmp_path: Path):
-    """Nothing but Ctrl-C ends it; that it does is no error of ours, and leaves nothing."""
-    with duckdb.connect(str(tmp_path / "some.duckdb")):
-        pass
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, f"duckdb:some.duckdb?{ENDLESS}"],
-        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.stderr.splitlines()[-1] == "scdp: interrupted"
-    assert done.returncode == 130
-    assert [path.name for path in tmp_path.iterdir()] == ["some.duckdb"]
