@@ -1,4 +1,7 @@
-"""What it is worth that members are told where strangers end: cells of the honesty grid with and without it.
+"""What parts of the law are worth with few labels: cells of the honesty grid with and without each.
+
+Members are told where strangers end, sure pairs of the table teach what members of a cluster look like, and the
+functions of members are tilted by less than the prior would.
 
 python -m benchmarks.location [--sets rldata500,...] [--labels 20] [--size 1200] [--seeds 2]
 
@@ -17,7 +20,9 @@ import numpy as np
 
 from benchmarks.honesty import Cell, try_cell
 from scdp.linkage import ensemble as module
+from scdp.linkage import evidence
 from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.training import posterior
 
 SETS = "rldata500,restaurant,people,abt-buy,dblp-acm,historical,citations"
 
@@ -34,14 +39,14 @@ def main() -> None:
     for name in options.sets.split(","):
         for seed in range(options.seeds):
             cell = Cell(name, options.labels, "duplicates", options.size, seed)
-            for way, change in (("as learned", as_learned), ("located", watched)):
+            for way, change in WAYS.items():
                 gaps: list[float] = []
                 with change(gaps):
                     row = try_cell(cell)
                 assert row is not None
                 rows.setdefault(way, []).append(row)
                 seen = f"  gaps {min(gaps):.1f} to {max(gaps):.1f}" if gaps else ""
-                print(f"{name:12} {seed} {way:10} {line(row)}{seen}", flush=True)
+                print(f"{name:12} {seed} {way:14} {line(row)}{seen}", flush=True)
     for way, found in rows.items():
         widths = [(row["interval"][1] - row["interval"][0]) / row["truth"] for row in found]
         print(
@@ -69,6 +74,28 @@ def watched(gaps: list[float]) -> Any:
 
     with patch.object(module, "measure_gaps", keep):
         yield
+
+
+@contextmanager
+def without_sure_pairs(gaps: list[float]) -> Any:
+    """Labelled pairs and the typical curve alone teach what members of a cluster look like."""
+    with patch.object(evidence, "MOST_SURE", 1e-9):
+        yield
+
+
+@contextmanager
+def tilted(gaps: list[float]) -> Any:
+    """Functions of members are tilted as far as the prior does it."""
+    with patch.object(posterior, "TILT", 1.0):
+        yield
+
+
+WAYS = {
+    "as learned": as_learned,
+    "no sure pairs": without_sure_pairs,
+    "tilted": tilted,
+    "as it is": watched,
+}
 
 
 def line(row: dict[str, Any]) -> str:
