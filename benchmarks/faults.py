@@ -1,6 +1,8 @@
 """Fault injection: every write, sync, rename and read that Python makes in four short commands fails once.
 
 python -m benchmarks.faults [--only fit] [--allocations 40]
+Of allocations by NumPy there are thousands, most of them in a few lines: the first one of every line of code fails, and
+some others, spread evenly.
 Prints, for each command and kind, how many operations there were, how many failures were tried and how many runs ended
 right in spite of it. The exit code is 1 if anything was lost, mixed or not told in a sentence.
 """
@@ -22,7 +24,7 @@ from fault_cases import COMMANDS, KINDS, faults_of, prepare
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=COMMANDS)
-    parser.add_argument("--allocations", type=int, default=40, help="of those by NumPy, try about so many")
+    parser.add_argument("--allocations", type=int, default=40, help="try about so many others of NumPy's")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     n_problems, n_tried, begin = 0, 0, time.process_time()
@@ -33,14 +35,16 @@ def main() -> int:
                 faults = faults_of(name, given, Path(folder), mine.setattr)
                 faults.expect()
                 for kind in KINDS:
-                    if kind == "allocation" and not options.allocations:
-                        continue
-                    count, before = faults.count(kind), (faults.n_tried, faults.n_right)
-                    step = max(1, count // options.allocations) if kind == "allocation" else 1
-                    faults.try_each(kind, range(1, count + 1, step))
+                    seen, before = faults.watch(kind), (faults.n_tried, faults.n_right)
+                    numbers, lines = list(range(1, seen.count + 1)), ""
+                    if kind == "allocation":
+                        some = numbers[:: max(1, seen.count // max(options.allocations, 1))]
+                        numbers = sorted({*seen.first.values(), *(some if options.allocations else [])})
+                        lines = f" in {len(seen.first)} lines of code"
+                    faults.try_each(kind, numbers)
                     tried, right = faults.n_tried - before[0], faults.n_right - before[1]
                     print(
-                        f"{name}, {kind}: {count} operations, {tried} tried, {right} right all the same",
+                        f"{name}, {kind}: {seen.count} operations{lines}, {tried} tried, {right} right all the same",
                         flush=True,
                     )
             print("".join(f"{name}, {each}\n" for each in faults.problems), end="", flush=True)

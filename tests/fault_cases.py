@@ -11,6 +11,7 @@ import io
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -40,19 +41,26 @@ ALLOCATING = ("empty", "zeros", "ones", "full", "arange", "concatenate", "array"
 
 @dataclass
 class Fault:
-    """Let the n-th operation of a kind fail (n = 0: none); `count` is how many there were."""
+    """Let the n-th operation of a kind fail (n = 0: none); `count` is how many there were.
+
+    `first` is, for each line of code that allocates, the number of its first allocation.
+    """
 
     kind: str
     n: int
     root: Path
     count: int = 0
     paths: dict[int, str] = field(default_factory=dict)
+    first: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def meet(self, kind: str, path: Any) -> None:
         """Count an operation, and fail if it is the one."""
         if kind != self.kind or not (kind == "allocation" or self._is_ours(path)):
             return
         self.count += 1
+        if kind == "allocation":
+            caller = sys._getframe(2)
+            self.first.setdefault((caller.f_code.co_filename, caller.f_lineno), self.count)
         if self.count == self.n:
             if kind == "allocation":
                 raise MemoryError
@@ -179,11 +187,15 @@ class Faults:
 
     def count(self, kind: str) -> int:
         """How many operations of a kind the command has."""
+        return self.watch(kind).count
+
+    def watch(self, kind: str) -> Fault:
+        """Operations of a kind, none of which fails."""
         folder = self._fresh()
         with injected(Fault(kind, 0, folder)) as fault:
             code, said = self.run(folder)
         assert code == 0, said
-        return fault.count
+        return fault
 
     def try_each(self, kind: str, numbers: list[int] | range) -> None:
         for n in numbers:
