@@ -6,6 +6,10 @@ import re
 import shlex
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from scdp.cli import main
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -28,6 +32,19 @@ def test_the_example_runs_and_is_right(capsys):
     # There are 163 people.
     assert abs(count - 163) < 40
     assert 0.6 < f <= 1
+
+
+def test_what_is_shown_first_is_what_the_demo_prints(tmp_path):
+    shown = README[README.index("```\n") + 4 :].split("```")[0].splitlines()
+    result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo")])
+    words = " ".join(result.stdout.split())
+    count, quality = re.match(r"(.*\))\. (Estimated .*\))\.", shown[-2]).groups()
+    for sentence in (count, quality, shown[-1]):
+        assert sentence in words
+    rows = [line.split() for line in shown if line.startswith("p")]
+    assert len(rows) == 5
+    found = {name: chance for chance, name in re.findall(r"│ \d+ │ (\S+) │ (p\d+) │", words)}
+    assert {row[0]: row[-1] for row in rows}.items() <= found.items()
 
 
 def test_the_two_commands_of_a_clone_are_targets():
