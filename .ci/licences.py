@@ -49,9 +49,7 @@ def licence(about: object) -> str:
     """The expression, else the classifiers, else the first line of the field."""
     if expression := about.get("License-Expression"):
         return expression
-    named = [
-        line.split(" :: ")[-1] for line in about.get_all("Classifier", []) if line.startswith("License ::")
-    ]
+    named = [line.split(" :: ")[-1] for line in about.get_all("Classifier", []) if line.startswith("License ::")]
     if named:
         return ", ".join(named)
     return (about.get("License") or "not stated").strip().splitlines()[0]

@@ -19,22 +19,9 @@ BUILDERS = ("hatchling", "editables")
 def resolve() -> list[dict]:
     """pip's own report of what it would install into an empty environment."""
     asked = [f"{ROOT}[test,check,plots]", *BUILDERS]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--dry-run",
-        "--ignore-installed",
-        "--report",
-        "-",
-    ]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-"]
     done = subprocess.run(
-        [*command, "--constraint", str(ROOT / "constraints.txt"), *asked],
-        check=True,
-        capture_output=True,
-        text=True,
+        [*command, "--constraint", str(ROOT / "constraints.txt"), *asked], check=True, capture_output=True, text=True
     )
     return json.loads(done.stdout)["install"]
 
@@ -46,7 +33,5 @@ def line(package: dict) -> str:
 
 if __name__ == "__main__":
     packages = [package for package in resolve() if package["metadata"]["name"] != "scdp"]
-    print(
-        f"# {sys.platform}, Python {sys.version_info.major}.{sys.version_info.minor}; written by `make lock`."
-    )
+    print(f"# {sys.platform}, Python {sys.version_info.major}.{sys.version_info.minor}; written by `make lock`.")
     print("\n".join(sorted(map(line, packages), key=str.lower)))

@@ -155,9 +155,7 @@ def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
     for how, column in CRM_LABELS.items():
         marked = np.flatnonzero([cell is not None and str(cell).strip() != "" for cell in records[column]])
         if seed == 0:
-            yield Problem(
-                "crm", how, whole.take(marked), whole, {"proposed": proposed(whole.data.take(marked))}
-            )
+            yield Problem("crm", how, whole.take(marked), whole, {"proposed": proposed(whole.data.take(marked))})
         if how == "60 duplicates" and "20" in labels:
             few = rng.permutation(np.unique(clusters[marked]))[:20]
             some = whole.take(marked[np.isin(clusters[marked], few)])
@@ -239,9 +237,7 @@ def splink(problem: Problem, spec: Spec, seed: int) -> Any:
         "code": lambda name: cl.LevenshteinAtThresholds(name, [1, 2]),
     }
     made = [
-        special.get(row.looks_like, lambda name: cl.JaroWinklerAtThresholds(name, [0.95, 0.88, 0.7]))(
-            row.column
-        )
+        special.get(row.looks_like, lambda name: cl.JaroWinklerAtThresholds(name, [0.95, 0.88, 0.7]))(row.column)
         for row in columns
     ]
     rules = [block_on(row.column) for row in columns if row.looks_like not in ("category", "month", "day")]
@@ -256,9 +252,7 @@ def splink(problem: Problem, spec: Spec, seed: int) -> Any:
         with contextlib.suppress(ValueError):
             linker.training.estimate_parameters_using_expectation_maximisation(rule)
     links = linker.inference.predict(threshold_match_probability=SPLINK_CUT)
-    found = linker.clustering.cluster_pairwise_predictions_at_threshold(
-        links, SPLINK_CUT
-    ).as_pandas_dataframe()
+    found = linker.clustering.cluster_pairwise_predictions_at_threshold(links, SPLINK_CUT).as_pandas_dataframe()
     return canonical_labels(found.sort_values("unique_id")["cluster_id"].tolist())
 
 

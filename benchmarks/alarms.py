@@ -44,9 +44,7 @@ def main() -> int:
 
 def count(kind: Callable[[np.random.Generator], Posterior], n_runs: int) -> int:
     """Runs of this kind that are warned of; run i is the same however many are asked for."""
-    return sum(
-        kind(np.random.default_rng([7, run])).convergence_warning() is not None for run in range(n_runs)
-    )
+    return sum(kind(np.random.default_rng([7, run])).convergence_warning() is not None for run in range(n_runs))
 
 
 def interval(hits: int, n: int) -> tuple[float, float]:
@@ -102,9 +100,7 @@ def data(rng: np.random.Generator) -> tuple[NDArray[np.float64], Labels]:
             return made.points, made.clusters
 
 
-def stuck(
-    rng: np.random.Generator, points: NDArray[np.float64], together: Labels, apart: Labels
-) -> Posterior:
+def stuck(rng: np.random.Generator, points: NDArray[np.float64], together: Labels, apart: Labels) -> Posterior:
     """A chain a given grouping, shown as if all items had been sampled."""
     runs = [sampled(rng, points, known, n_chains=1) for known in (together, apart)]
     draws = np.stack([run.stored.labels_at(np.arange(run.n_draws)) for run in runs])
@@ -112,19 +108,13 @@ def stuck(
     return Posterior(draws, traces)
 
 
-def sampled(
-    rng: np.random.Generator, points: NDArray[np.float64], known: Labels, *, n_chains: int
-) -> Posterior:
+def sampled(rng: np.random.Generator, points: NDArray[np.float64], known: Labels, *, n_chains: int) -> Posterior:
     """Chains of scdp1, as `SCDP` runs them; without the point estimate, which nobody asks for here."""
     laid_out = lay_out_vectors(points, known, share_clusters=True)
     rngs = streams(int(rng.integers(2**31)), n_chains)
     starts = [
         settle_types(
-            rng,
-            initial_state(rng, laid_out, start_of_chain("mixed", chain), PRIORS),
-            laid_out.items,
-            PLAN,
-            PRIORS,
+            rng, initial_state(rng, laid_out, start_of_chain("mixed", chain), PRIORS), laid_out.items, PLAN, PRIORS
         )
         for chain, rng in enumerate(rngs)
     ]

@@ -43,9 +43,7 @@ def citations() -> tuple[Records, str]:
 
 def generated_citations() -> Records:
     random = np.random.default_rng(0)
-    words = [
-        "".join(random.choice(list("abcdefghijklmnop"), size=size)) for size in random.integers(2, 12, 400)
-    ]
+    words = ["".join(random.choice(list("abcdefghijklmnop"), size=size)) for size in random.integers(2, 12, 400)]
 
     def text(n_words: int) -> str:
         return " ".join(random.choice(words, size=n_words))
@@ -56,10 +54,7 @@ def generated_citations() -> Records:
     ]
     cells = [papers[k] for k in random.integers(len(papers), size=N_RECORDS)]
     return Records(
-        {
-            name: np.array(column, dtype=object)
-            for name, column in zip(COLUMNS, zip(*cells, strict=True), strict=True)
-        }
+        {name: np.array(column, dtype=object) for name, column in zip(COLUMNS, zip(*cells, strict=True), strict=True)}
     )
 
 
@@ -107,9 +102,7 @@ def timed(records: Records, title: str, console: Console) -> float:
         table.add_row(comparison.name, f"{ours:.3f}", *ratio)
     total, *parts = seconds(partial(compute_distances, records, spec), *baselines)
     table.add_section()
-    table.add_row(
-        f"all {len(spec.fields)}, stored", f"{total:.3f}", f"{sum(parts):.3f}", f"{total / sum(parts):.2f}"
-    )
+    table.add_row(f"all {len(spec.fields)}, stored", f"{total:.3f}", f"{sum(parts):.3f}", f"{total / sum(parts):.2f}")
     console.print(table)
     return total / sum(parts)
 

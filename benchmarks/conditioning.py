@@ -76,9 +76,7 @@ def main() -> int:
             print(lines[-1], flush=True)
     text = PAGE.read_text(encoding="utf-8")
     head, rest = text.split(START)
-    PAGE.write_text(
-        head + START + "\n" + "\n".join(lines) + "\n" + END + rest.split(END)[1], encoding="utf-8"
-    )
+    PAGE.write_text(head + START + "\n" + "\n".join(lines) + "\n" + END + rest.split(END)[1], encoding="utf-8")
     return 0
 
 

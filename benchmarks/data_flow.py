@@ -105,14 +105,7 @@ def trace_cluster(folder: Path, n_records: int) -> list[str]:
     threading.setprofile(trace)
     sys.setprofile(trace)
     try:
-        arguments = [
-            "cluster",
-            folder / "model",
-            records,
-            "--out",
-            folder / f"clusters{n_records}.csv",
-            "--quiet",
-        ]
+        arguments = ["cluster", folder / "model", records, "--out", folder / f"clusters{n_records}.csv", "--quiet"]
         main(list(map(str, arguments)), standalone_mode=False)
     finally:
         sys.setprofile(None)
@@ -148,9 +141,7 @@ def run(sizes: tuple[int, ...]) -> None:
             stages = list_stages(modules)
             visits = list_visits(stages)
             again = len(visits) - len(set(visits))
-            print(
-                f"{n_records} records: {len(modules)} modules, {len(stages)} of them in folders; {again} returns"
-            )
+            print(f"{n_records} records: {len(modules)} modules, {len(stages)} of them in folders; {again} returns")
             for folder_name, names in groupby(modules, folder_of):
                 print(f"  {folder_name}: {', '.join(name.partition('/')[2] or name for name in names)}")
 

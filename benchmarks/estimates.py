@@ -25,13 +25,7 @@ from scdp import EntityResolver
 from scdp.estimators.clustering import cluster_records
 from scdp.metrics import evaluate
 from scdp.posterior.tables import number_first
-from scdp.results.estimate import (
-    Judged,
-    choose_chances,
-    correct_expected,
-    expect_by_record,
-    measure_records,
-)
+from scdp.results.estimate import Judged, choose_chances, correct_expected, expect_by_record, measure_records
 from scdp.table.spec import Spec
 
 METRICS = {"precision": "p", "recall": "r", "f": "f", "b_cubed": "b3"}
@@ -43,9 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(TABLES))
     parser.add_argument("--seeds", default="0,1,2,3,4", help="a split of each set for each")
-    parser.add_argument(
-        "--read", type=Path, nargs="+", metavar="FILE", help="sum up what runs wrote, and run nothing"
-    )
+    parser.add_argument("--read", type=Path, nargs="+", metavar="FILE", help="sum up what runs wrote, and run nothing")
     parser.add_argument("--most", type=int, default=300, help="records to cluster")
     parser.add_argument("--labels", default="30%", help="labelled clusters, or a share of them")
     parser.add_argument("--judged", type=int, default=50, help="records that are judged")
@@ -105,8 +97,7 @@ def count_segments(problem: Problem, posterior: Any, truth: np.ndarray) -> list[
     cells = problem.test.data[problem.test.data.names[0]]
     segment = np.array([(cell or " ").strip().lower()[:1] for cell in cells])
     rows = posterior.query(
-        "SELECT segment, count(distinct entity) AS n FROM records GROUP BY segment",
-        {"segment": segment.tolist()},
+        "SELECT segment, count(distinct entity) AS n FROM records GROUP BY segment", {"segment": segment.tolist()}
     ).rows()
     found = []
     for row in rows:

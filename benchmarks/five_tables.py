@@ -75,11 +75,7 @@ def german(folder: Path) -> tuple[str, dict[str, str]]:
     truth = {row["record_id"]: row["cluster_id"] for row in rows}
     umlauts = {"UE": "Ü", "OE": "Ö", "AE": "Ä"}
     kept = [
-        {
-            names[k]: re.sub("UE|OE|AE", lambda found: umlauts[found[0]], v)
-            for k, v in row.items()
-            if k in names
-        }
+        {names[k]: re.sub("UE|OE|AE", lambda found: umlauts[found[0]], v) for k, v in row.items() if k in names}
         for row in rows
     ]
     write(folder / "personen.csv", kept, ";", "latin-1")
@@ -145,16 +141,12 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Print a row for each table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=list(TABLES))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     found = []
-    print(
-        "| table | records | commands | processor s | F | expected F | groups (90 %) | in truth | verdict |"
-    )
+    print("| table | records | commands | processor s | F | expected F | groups (90 %) | in truth | verdict |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name in [options.only] if options.only else TABLES:
         with TemporaryDirectory() as folder:

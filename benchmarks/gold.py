@@ -110,9 +110,7 @@ def draw_figure(ranks: np.ndarray, p_values: list[float], path: Path) -> None:
         axis.hist(column, bins=np.linspace(-0.5, DRAWS + 0.5, BINS + 1), color="#3b6ea5", rwidth=0.9)
         axis.set_title(f"{name}, p = {p:.2f}", fontsize=9)
     axes.flat[-1].axis("off")
-    axes.flat[-1].text(
-        0, 0.4, f"{len(ranks)} simulations\nrank of the truth\namong {DRAWS} draws\nband: 99 %"
-    )
+    axes.flat[-1].text(0, 0.4, f"{len(ranks)} simulations\nrank of the truth\namong {DRAWS} draws\nband: 99 %")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=80)
     pyplot.close(figure)
@@ -140,9 +138,7 @@ def report_long_runs(n_sweeps: int) -> bool:
     for layout in gold_chains.LONG_RUNS:
         for scheme in ("collapsed", "paper"):
             run = gold_chains.long_run(layout, scheme, n_sweeps)
-            print(
-                f"| {layout} | {scheme} | {run.cells} | {run.distance:.4f} | {run.expected:.4f} |", flush=True
-            )
+            print(f"| {layout} | {scheme} | {run.cells} | {run.distance:.4f} | {run.expected:.4f} |", flush=True)
             fine &= run.distance < 2 * run.expected
     return fine
 

@@ -100,12 +100,7 @@ def labelled(load: Callable[[], Any], spec: Spec | None = None) -> Items:
     """A loader's records with proposed comparisons, or with the given ones."""
     found = load()
     if hasattr(found, "train"):
-        return Items(
-            found.test.data,
-            codes(found.test.clusters),
-            spec,
-            (found.train.data, codes(found.train.clusters)),
-        )
+        return Items(found.test.data, codes(found.test.clusters), spec, (found.train.data, codes(found.train.clusters)))
     return Items(found.data, codes(found.clusters), spec)
 
 

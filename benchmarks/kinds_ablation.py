@@ -56,10 +56,7 @@ def run_variants(problem: Problem, seed: int) -> Iterator[dict[str, Any]]:
 
 def without(fields: list[Comparison], kind: str) -> list[Comparison]:
     """The comparisons with those of a kind replaced by edit distance."""
-    made = [
-        compare.edit(field.columns, missing=field.missing) if field.kind == kind else field
-        for field in fields
-    ]
+    made = [compare.edit(field.columns, missing=field.missing) if field.kind == kind else field for field in fields]
     return list({field.name: field for field in made}.values())
 
 

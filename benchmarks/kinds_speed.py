@@ -54,14 +54,9 @@ def main() -> None:
 
 def made(name: str, column: str, records: Records) -> tuple[Comparison, Records]:
     if column == "full_name":
-        cells = [
-            f"{a or ''} {b or ''}".strip()
-            for a, b in zip(records["first_name"], records["surname"], strict=True)
-        ]
+        cells = [f"{a or ''} {b or ''}".strip() for a, b in zip(records["first_name"], records["surname"], strict=True)]
         forms = {"email": "{}@mail.com", "url": "https://{}.org/a"}
-        cells = [
-            forms.get(name, "{}").format(cell.replace(" ", ".") if name in forms else cell) for cell in cells
-        ]
+        cells = [forms.get(name, "{}").format(cell.replace(" ", ".") if name in forms else cell) for cell in cells]
         records = Records({"full_name": np.array(cells, dtype=object)})
     if name == "geo":
         places = np.random.default_rng(1).uniform(-80, 80, size=(len(records), 2))
@@ -83,9 +78,7 @@ def nanoseconds(comparison: Comparison, records: Records, left: np.ndarray, righ
     return timed(lambda: prepared.pairs(left, right, 1)) / len(left)
 
 
-def rapidfuzz_nanoseconds(
-    comparison: Comparison, records: Records, left: np.ndarray, right: np.ndarray
-) -> float:
+def rapidfuzz_nanoseconds(comparison: Comparison, records: Records, left: np.ndarray, right: np.ndarray) -> float:
     from rapidfuzz import distance
     from rapidfuzz.process import cpdist
 

@@ -24,9 +24,7 @@ class Found(NamedTuple):
     f_at_once: float
 
 
-def papers(
-    n_new: int, n_shown: int = 300, kind: str = "citations", seed: int = 0
-) -> tuple[Labelled, Labelled]:
+def papers(n_new: int, n_shown: int = 300, kind: str = "citations", seed: int = 0) -> tuple[Labelled, Labelled]:
     """Records to learn from and new ones, of other papers (or people); the new ones in random order."""
     made = make_records(n_new + n_shown, kind=kind, seed=seed)
     codes = np.unique(made.clusters, return_inverse=True)[1]
@@ -55,9 +53,7 @@ def in_batches(train: Labelled, new: Labelled, n_batches: int) -> Found:
         print(f"{end} records, {result.n_clusters} clusters, {time.perf_counter() - start:.1f} s", flush=True)
     at_once = cluster_records(model, columns)
     labels = [known[name] for name in columns["id"]]
-    return Found(
-        renamed, metrics.f_score(new.clusters, labels), metrics.f_score(new.clusters, at_once.labels)
-    )
+    return Found(renamed, metrics.f_score(new.clusters, labels), metrics.f_score(new.clusters, at_once.labels))
 
 
 def main() -> None:

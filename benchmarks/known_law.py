@@ -158,9 +158,7 @@ def find_components(n: int) -> tuple[list[Component], Weights, int]:
 
 def main() -> None:
     """Print a line for each kind of condition."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1500)
     parser.add_argument("--components", type=int, default=200)
     given = parser.parse_args()

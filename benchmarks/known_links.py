@@ -53,11 +53,7 @@ def read_task(name: str) -> Task:
     by_cluster: dict[Any, list[str]] = {}
     for row in second.rows():
         by_cluster.setdefault(row["cluster_id"], []).append(str(row["record_id"]))
-    truth = {
-        (str(row["record_id"]), other)
-        for row in first.rows()
-        for other in by_cluster.get(row["cluster_id"], ())
-    }
+    truth = {(str(row["record_id"]), other) for row in first.rows() for other in by_cluster.get(row["cluster_id"], ())}
     return Task(table.take(np.flatnonzero(~test)), first, second, truth)
 
 
@@ -194,9 +190,7 @@ def mend_dedupe() -> None:
     class Union(dict[int, float]):
         def byValue(self, least: float) -> list[tuple[float, int]]:
             scale = least if least > 0 else 1.0
-            return sorted(
-                ((value / scale, key) for key, value in self.items() if value >= least), reverse=True
-            )
+            return sorted(((value / scale, key) for key, value in self.items() if value >= least), reverse=True)
 
     def unite(weighted: Any) -> Union:
         return Union(plain(weighted))
@@ -255,18 +249,12 @@ def show(what: str, scores: tuple[float, float, float], more: str) -> str:
     return f"{what:34} P {precision:.3f} R {recall:.3f} F {f:.3f}  {more}".rstrip()
 
 
-SYSTEMS: dict[str, Callable[[str, Task, int], list[str]]] = {
-    "ours": ours,
-    "splink": with_splink,
-    "dedupe": with_dedupe,
-}
+SYSTEMS: dict[str, Callable[[str, Task, int], list[str]]] = {"ours": ours, "splink": with_splink, "dedupe": with_dedupe}
 
 
 def main() -> None:
     """Print a line for each system and set."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(COLUMNS))
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--seed", type=int, default=0)
@@ -275,11 +263,7 @@ def main() -> None:
         task = read_task(name)
         for system in given.systems.split(","):
             begin = time.perf_counter()
-            with (
-                warnings.catch_warnings(),
-                open(os.devnull, "w") as nowhere,
-                contextlib.redirect_stderr(nowhere),
-            ):
+            with warnings.catch_warnings(), open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
                 warnings.simplefilter("ignore")
                 lines = SYSTEMS[system](name, task, given.seed)
             for line in lines:

@@ -204,8 +204,7 @@ def draw_decisions(store: Store, true: dict[str, int], n: int) -> tuple[list[Dec
         if one != other and (other, one) not in chosen:
             chosen[one, other] = None
     return [
-        Decision(pair, "same" if true[pair[0]] == true[pair[1]] else "different", who="simulated")
-        for pair in chosen
+        Decision(pair, "same" if true[pair[0]] == true[pair[1]] else "different", who="simulated") for pair in chosen
     ], n_wrong
 
 
@@ -245,9 +244,7 @@ def run_kills(n_kills: int) -> None:
             text = "\n".join(",".join(map(str, cells)) for cells in as_csv(rows))
             (folder / "new.csv").write_text(text + "\n", encoding="utf-8")
             before = Store(folder / "store")
-            process = subprocess.Popen(
-                [*command, "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
+            process = subprocess.Popen([*command, "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             while process.poll() is None and not holds(process.pid, store.folder):
                 time.sleep(0.001)
             begin = time.perf_counter()
@@ -299,16 +296,13 @@ def as_csv(rows: list[dict[str, Any]]) -> list[list[str]]:
     """A header and quoted cells."""
     lines = [list(rows[0])]
     return lines + [
-        ['"' + str(cell if cell is not None else "").replace('"', '""') + '"' for cell in row.values()]
-        for row in rows
+        ['"' + str(cell if cell is not None else "").replace('"', '""') + '"' for cell in row.values()] for row in rows
     ]
 
 
 def main() -> None:
     """Run one of the studies."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=["speed", "batches", "decisions", "kills"])
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--new", type=int, default=1_000)

@@ -147,8 +147,7 @@ def label(run: Run, chooser: Chooser) -> list[Point]:
         question = chooser(ask, number, rng, ())
         if question is None:
             points += [
-                points[-1]._replace(answers=n)
-                for n in range(number + EVERY - number % EVERY, n_answers + 1, EVERY)
+                points[-1]._replace(answers=n) for n in range(number + EVERY - number % EVERY, n_answers + 1, EVERY)
             ]
             break
         decisions, constraints, blocks = _tell(question, truth, error, rng, decisions, ids)
@@ -185,9 +184,7 @@ def _tell(
         return more, Constraints.of(more, ids), None
 
 
-def measure(
-    ask: Ask, truth: np.ndarray[Any, Any], random_answers: list[Answered], number: int, spent: float
-) -> Point:
+def measure(ask: Ask, truth: np.ndarray[Any, Any], random_answers: list[Answered], number: int, spent: float) -> Point:
     """True and estimated F."""
     quality = estimate(ask, random_answers, number)
     true, wrong = float(f_score(truth, ask.beliefs.answer)), count_wrong(truth, ask.beliefs.answer)
@@ -266,9 +263,7 @@ WAYS: dict[str, Callable[[Run], list[Point]]] = {
 
 def main() -> None:
     """Print a line for each run, and a summary."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(TASKS))
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--errors", default="0,0.03")
@@ -286,13 +281,7 @@ def main() -> None:
                     run = Run(name, error, seed, given.answers, given.most, given.every)
                     points = WAYS[way](run)
                     runs.append(
-                        {
-                            "set": name,
-                            "way": way,
-                            "error": error,
-                            "seed": seed,
-                            "points": [p._asdict() for p in points],
-                        }
+                        {"set": name, "way": way, "error": error, "seed": seed, "points": [p._asdict() for p in points]}
                     )
                     print(
                         name,
@@ -312,17 +301,13 @@ def print_summary(runs: list[dict[str, Any]]) -> None:
     for run in runs:
         by_number = {point["answers"]: point for point in run["points"]}
         cells.setdefault((run["set"], run["way"], run["error"]), []).append(by_number)
-    print(
-        "\n| set | way | errors | runs | answers: F (wrong pairs removed per answer) |\n|---|---|---|---|---|"
-    )
+    print("\n| set | way | errors | runs | answers: F (wrong pairs removed per answer) |\n|---|---|---|---|---|")
     for (name, way, error), found in cells.items():
         figures = []
         for number in found[0]:
             f = np.mean([points[number]["f"] for points in found])
             removed = [
-                (points[0]["wrong"] - points[number]["wrong"]) / number
-                for points in found
-                if number and 0 in points
+                (points[0]["wrong"] - points[number]["wrong"]) / number for points in found if number and 0 in points
             ]
             figures.append(f"{number}: {f:.3f}" + (f" ({np.mean(removed):.2f})" if removed else ""))
         print(f"| {name} | {way} | {error:g} | {len(found)} | {', '.join(figures)} |")

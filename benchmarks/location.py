@@ -90,12 +90,7 @@ def tilted(gaps: list[float]) -> Any:
         yield
 
 
-WAYS = {
-    "as learned": as_learned,
-    "no sure pairs": without_sure_pairs,
-    "tilted": tilted,
-    "as it is": watched,
-}
+WAYS = {"as learned": as_learned, "no sure pairs": without_sure_pairs, "tilted": tilted, "as it is": watched}
 
 
 def line(row: dict[str, Any]) -> str:

@@ -334,10 +334,7 @@ def run_apart(package: Path, keys: list[Key]) -> list[Verdict]:
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     if {answer["package"] for answer in answers} != {str(package)}:
         raise RuntimeError(f"the checks imported {answers[0]['package']}, not {package}")
-    return [
-        Verdict(*min(answer["found"].items(), key=lambda pair: pair[1]), answer["seconds"])
-        for answer in answers
-    ]
+    return [Verdict(*min(answer["found"].items(), key=lambda pair: pair[1]), answer["seconds"]) for answer in answers]
 
 
 def copy_package(source: Path, folder: Path) -> Path:

@@ -25,27 +25,12 @@ import numpy as np
 from scdp import SCDP, metrics
 from scdp.paper.baselines.pairs import take_raw
 from scdp.paper.datasets import load_references
-from scdp.paper.datasets.tables import (
-    TEST_DIGITS,
-    TRAIN_DIGITS,
-    draw_rows,
-    load_usps,
-    shrink,
-    standardize_pixels,
-)
+from scdp.paper.datasets.tables import TEST_DIGITS, TRAIN_DIGITS, draw_rows, load_usps, shrink, standardize_pixels
 from scdp.paper.protocol import codes_of, join_parts
 from scdp.paper.tasks import references_spec
 
 # What pixels in [-1, 1] are multiplied by.
-PIXEL_SCALES = {
-    "pixels": 1.0,
-    "sums": 4.0,
-    "0-16": 8.0,
-    "0-255": 127.5,
-    "0-32": 16.0,
-    "0-64": 32.0,
-    "0-128": 64.0,
-}
+PIXEL_SCALES = {"pixels": 1.0, "sums": 4.0, "0-16": 8.0, "0-255": 127.5, "0-32": 16.0, "0-64": 32.0, "0-128": 64.0}
 STARTS = ("one", "singletons", "kmeans")
 NAMES = ("f", "p", "r", "vi", "ced", "nes")
 
@@ -203,9 +188,7 @@ def draw_figure(path: Path, to: Path) -> None:
     fits = [each for each in read(path) if each["scale"] not in PIXEL_SCALES and "error" not in each["found"]]
     fits = [each for each in fits if each["scale"].replace(".", "").isdigit()]
     tasks = [task for task in ("digits", "references") if any(each["task"] == task for each in fits)]
-    figure, axes = pyplot.subplots(
-        len(tasks), 3, figsize=(11, 3.4 * len(tasks)), squeeze=False, layout="constrained"
-    )
+    figure, axes = pyplot.subplots(len(tasks), 3, figsize=(11, 3.4 * len(tasks)), squeeze=False, layout="constrained")
     colors = {"cdp": "#666666", "scdp1": "#1f5fbf", "scdp2": "#c8501e", "scdp3-mean": "#2a8f4c"}
     lines = [(model, "1", color, "-") for model, color in colors.items()]
     lines += [("scdp1", "learn", "#1f5fbf", "--"), ("scdp1", "learn scale", "#1f5fbf", "-.")]

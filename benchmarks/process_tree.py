@@ -32,12 +32,7 @@ def watched(command: Sequence[str], log: Path, folder: Path) -> Run:
     start = time.perf_counter()
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            cwd=folder,
-            start_new_session=True,
+            command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd=folder, start_new_session=True
         )
     memory = TreeMemory(process.pid)
     memory.start()
@@ -104,9 +99,7 @@ def in_session(session: int) -> list[Path]:
 def _session(process: Path) -> int | None:
     with suppress(OSError, ValueError, IndexError):
         # The name of the program, in brackets, may hold anything; what follows the last bracket is numbers.
-        return int(
-            (process / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[3]
-        )
+        return int((process / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[3])
     return None
 
 

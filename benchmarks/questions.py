@@ -40,9 +40,7 @@ def load(name: str, most: int) -> tuple[list[Row], dict[str, str], str]:
         records = read("historical-50k", "historical_5k.csv")
         dropped = ("unique_id", "cluster")
         ids, clusters = records["unique_id"], records["cluster"]
-        chosen = set(
-            np.random.default_rng(0).choice(np.unique(clusters.astype(str)), 60, replace=False).tolist()
-        )
+        chosen = set(np.random.default_rng(0).choice(np.unique(clusters.astype(str)), 60, replace=False).tolist())
         labelled = [str(cluster) in chosen for cluster in clusters]
         lost = "dob"
     names = [column for column in records.names if column not in dropped]
@@ -114,9 +112,7 @@ def ask(name: str, most: int, folder: Path) -> None:
     shell.run("explain", "old", "--split", str(old.ids[doubt.left]) if doubt.together else largest)
     shell.run("compare", "old", "new", lines=60)
     golden = list(csv.DictReader((folder / "golden.csv").open(encoding="utf-8")))
-    print(
-        f"  golden.csv: {len(golden)} rows; pairs.parquet: {(folder / 'pairs.parquet').stat().st_size:,} bytes"
-    )
+    print(f"  golden.csv: {len(golden)} rows; pairs.parquet: {(folder / 'pairs.parquet').stat().st_size:,} bytes")
     check_sums(folder, old)
 
 
@@ -131,9 +127,7 @@ def check_sums(folder: Path, old: object) -> None:
     ids = [str(old.ids[0]), str(old.ids[1])]
     said = json.loads(Shell(folder).run("explain", "old", *ids, "--json", quiet=True))
     one = said["start"] + sum(feature["contribution"] for feature in said["features"]) - said["log_odds"]
-    print(
-        f"  contributions are off from the log-odds by {off:.1e} at most over 300 pairs, {abs(one):.1e} as JSON"
-    )
+    print(f"  contributions are off from the log-odds by {off:.1e} at most over 300 pairs, {abs(one):.1e} as JSON")
 
 
 def main() -> None:

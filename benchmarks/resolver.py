@@ -45,9 +45,7 @@ def main() -> None:
         for family in ("references", "digits"):
             mine = [row for row in rows if row["system"] == system and row["task"].startswith(family)]
             if len(mine) > 1:
-                means = ", ".join(
-                    f"{key.upper()} {np.mean([row[key] for row in mine]):.3f}" for key in ("f", "vi")
-                )
+                means = ", ".join(f"{key.upper()} {np.mean([row[key] for row in mine]):.3f}" for key in ("f", "vi"))
                 print(f"{family}, mean of {len(mine)}: {system} {means}")
 
 

@@ -92,9 +92,7 @@ async def measure(site: Site, n_requests: int) -> dict[str, list[float]]:
 
 def main() -> None:
     """Print the times."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--draws", type=int, default=48)
     parser.add_argument("--requests", type=int, default=10)
@@ -116,9 +114,7 @@ def main() -> None:
         print(f"{n:,} records, {given.draws} draws: ready after {time.perf_counter() - begin:.1f} s")
         site = Site("speed", session, view, True, TOKEN, names_of("127.0.0.1", 8100))
         for kind, seconds in asyncio.run(measure(site, given.requests)).items():
-            print(
-                f"{kind:26} median {1000 * np.median(seconds):6.0f} ms, longest {1000 * max(seconds):6.0f} ms"
-            )
+            print(f"{kind:26} median {1000 * np.median(seconds):6.0f} ms, longest {1000 * max(seconds):6.0f} ms")
         session.stop()
 
 

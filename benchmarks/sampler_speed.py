@@ -168,10 +168,7 @@ def conditioned_against_sweep() -> Row:
     plan = Plan(conditioning="mean")
     ratio = best(lambda: conditioned_sweep(rng, state, laid_out.items, plan, PRIORS), inner=5) / full
     return Row(
-        "SCDP-3 sweep of the same state against SCDP-1",
-        f"{ratio:.1f}x (the paper: 7.5x)",
-        "at most 3x",
-        ratio <= 3,
+        "SCDP-3 sweep of the same state against SCDP-1", f"{ratio:.1f}x (the paper: 7.5x)", "at most 3x", ratio <= 3
     )
 
 
@@ -200,9 +197,7 @@ def worst(statistic: str, traces: dict[str, np.ndarray]) -> float:
     from arviz_stats.base import array_stats
 
     function = getattr(array_stats, statistic)
-    values = [
-        float(function(traces[name], chain_axis=0, draw_axis=1)) for name in ("n_clusters", "log_joint")
-    ]
+    values = [float(function(traces[name], chain_axis=0, draw_axis=1)) for name in ("n_clusters", "log_joint")]
     return min(values) if statistic == "ess" else max(values)
 
 
@@ -223,9 +218,7 @@ def mixing(name: str, laid_out: ItemLayout[Items], n_sweeps: int) -> Row:
 def agreement_of_starts() -> Row:
     traces, _ = traces_of(simulated_layout(), Plan(), 2000)
     rhat = worst("rhat", traces)
-    what = (
-        "R-hat of K and log joint, chains from one cluster and from singletons, 2,000 sweeps, simulated set"
-    )
+    what = "R-hat of K and log joint, chains from one cluster and from singletons, 2,000 sweeps, simulated set"
     return Row(what, f"{rhat:.3f}", "below 1.05", rhat < 1.05)
 
 
@@ -237,16 +230,12 @@ def two_chains() -> Row:
         for _ in range(3):
             start = time.perf_counter()
             schedule = Schedule(n_chains, 300, 299, n_jobs=n_jobs)
-            run_chains(
-                laid_out.items, [state] * n_chains, streams(5, n_chains), Plan(), PRIORS, schedule, Nothing()
-            )
+            run_chains(laid_out.items, [state] * n_chains, streams(5, n_chains), Plan(), PRIORS, schedule, Nothing())
             least = min(least, time.perf_counter() - start)
         return least
 
     gain = 2 * wall(1, 1) / wall(2, 2)
-    return Row(
-        "throughput of two chains on two cores against one", f"{gain:.2f}x", "at least 1.7x", gain >= 1.7
-    )
+    return Row("throughput of two chains on two cores against one", f"{gain:.2f}x", "at least 1.7x", gain >= 1.7)
 
 
 def growth() -> Row:
@@ -331,8 +320,7 @@ def main() -> int:
     for measure in measurements():
         rows.append(measure())
         print(
-            f"{rows[-1].what}: {rows[-1].figure}  [{rows[-1].bar}: {'met' if rows[-1].met else 'MISSED'}]",
-            flush=True,
+            f"{rows[-1].what}: {rows[-1].figure}  [{rows[-1].bar}: {'met' if rows[-1].met else 'MISSED'}]", flush=True
         )
     PAGE.write_text(HEAD + table(rows) + "\n", encoding="utf-8")
     return 0 if all(row.met for row in rows) else 1

@@ -154,9 +154,7 @@ def summed_up(row: Row, folder: Path) -> Row:
 def splink(files: Files, size: int) -> Row:
     folder = files.folder
     outputs = [str(folder / name) for name in ("splink.parquet", "pairs.parquet", "splink.json")]
-    run = watched(
-        [sys.executable, str(SPLINK_SCRIPT), str(files.people), *outputs], folder / "splink.log", folder
-    )
+    run = watched([sys.executable, str(SPLINK_SCRIPT), str(files.people), *outputs], folder / "splink.log", folder)
     row = ran(Row("Splink", size, entities=count(files.truth, "entity")), run, folder / "splink.log")
     if row.failure:
         return row

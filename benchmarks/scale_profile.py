@@ -106,13 +106,7 @@ def main() -> int:
     from scdp.cli import main as scdp
 
     with tempfile.TemporaryDirectory(prefix="scdp-profile-") as folder:
-        out = [
-            "--out",
-            str(Path(folder) / "clusters.csv"),
-            "--summary",
-            str(Path(folder) / "summary.json"),
-            "--quiet",
-        ]
+        out = ["--out", str(Path(folder) / "clusters.csv"), "--summary", str(Path(folder) / "summary.json"), "--quiet"]
         sys.argv = ["scdp", "cluster", *sys.argv[1:], *out]
         try:
             scdp()
@@ -120,17 +114,10 @@ def main() -> int:
             if end.code:
                 return int(end.code)
         clock.charge()
-    print(
-        "| stage | processor s | wall s | memory then, MB | peak memory so far, MB |\n|---|---|---|---|---|"
-    )
+    print("| stage | processor s | wall s | memory then, MB | peak memory so far, MB |\n|---|---|---|---|---|")
     for stage, spent in clock.spent.items():
-        print(
-            f"| {stage} | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.held / 1024:.0f} | {spent.peak / 1024:.0f} |"
-        )
-    total = (
-        sum(spent.cpu for spent in clock.spent.values()),
-        sum(spent.wall for spent in clock.spent.values()),
-    )
+        print(f"| {stage} | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.held / 1024:.0f} | {spent.peak / 1024:.0f} |")
+    total = (sum(spent.cpu for spent in clock.spent.values()), sum(spent.wall for spent in clock.spent.values()))
     print(f"| all | {total[0]:.1f} | {total[1]:.1f} | | |")
     return 0
 

@@ -38,12 +38,7 @@ class Watch:
 
     def listen(self) -> None:
         """Stand between the stages."""
-        find, link, sample, settle = (
-            Copies.find,
-            candidates.link_pairs,
-            LocalEngine.sample,
-            candidates.break_up,
-        )
+        find, link, sample, settle = (Copies.find, candidates.link_pairs, LocalEngine.sample, candidates.break_up)
 
         def find_copies(*given: Any) -> Copies:
             copies = find(*given)

@@ -62,9 +62,7 @@ def settings() -> SettingsCreator:
         unique_id_column_name="id",
         blocking_rules_to_generate_predictions=BLOCKING,
         comparisons=[
-            cl.ForenameSurnameComparison(
-                "first_name", "surname", forename_surname_concat_col_name="full_name"
-            ),
+            cl.ForenameSurnameComparison("first_name", "surname", forename_surname_concat_col_name="full_name"),
             cl.DateOfBirthComparison("birth_date", input_is_string=True),
             cl.LevenshteinAtThresholds("postcode", [1, 2]).configure(term_frequency_adjustments=True),
             cl.LevenshteinAtThresholds("phone", [1, 2]),
@@ -104,9 +102,7 @@ def deduplicate(people: str, clusters: str, pairs: str) -> dict[str, float]:
     def write(query: str, path: str) -> None:
         connection.execute(f"copy ({query}) to '{path}' (format parquet)").fetchall()
 
-    stages.run(
-        "write", lambda: write(f"select id, cluster_id as cluster from {grouped.physical_name}", clusters)
-    )
+    stages.run("write", lambda: write(f"select id, cluster_id as cluster from {grouped.physical_name}", clusters))
     stages.run("pairs", lambda: write(f"select id_l, id_r, match_weight from {scored.physical_name}", pairs))
     connection.close()
     return stages.seconds
@@ -117,9 +113,7 @@ def train(linker: Linker) -> None:
     training.estimate_probability_two_random_records_match(DETERMINISTIC, recall=RECALL)
     training.estimate_u_using_random_sampling(max_pairs=MAX_PAIRS, seed=SEED)
     for rule in TRAINING:
-        training.estimate_parameters_using_expectation_maximisation(
-            rule, estimate_without_term_frequencies=True
-        )
+        training.estimate_parameters_using_expectation_maximisation(rule, estimate_without_term_frequencies=True)
 
 
 def main() -> None:

@@ -95,9 +95,7 @@ def alone(row: Row) -> list[Bar]:
         ("entities within 2 %", shown(off, ".2%"), off, lambda it: it <= MOST_OFF),
         (f"interval covers the truth, {row.entities:,}", between(row.interval), covered, bool),
     ]
-    return [
-        Bar(f"{row.size:,}: {name}", found, met(row, value, test)) for name, found, value, test in promises
-    ]
+    return [Bar(f"{row.size:,}: {name}", found, met(row, value, test)) for name, found, value, test in promises]
 
 
 def met(row: Row, value: float | None, test: Callable[[float], bool]) -> bool | None:
@@ -110,13 +108,7 @@ def met(row: Row, value: float | None, test: Callable[[float], bool]) -> bool | 
 def exponent(rows: Sequence[Row]) -> float | None:
     """log(time ratio) / log(size ratio) from the smallest to the largest size: 1 is linear."""
     first, last = rows[0], rows[-1]
-    if (
-        first.seconds is None
-        or last.seconds is None
-        or first.failure
-        or last.failure
-        or first.size == last.size
-    ):
+    if first.seconds is None or last.seconds is None or first.failure or last.failure or first.size == last.size:
         return None
     return math.log(last.seconds / first.seconds) / math.log(last.size / first.size)
 

@@ -42,9 +42,7 @@ def main() -> int:
     spec = Spec("entity", [compare.edit(name) for name in FIELDS[:2]])
     model = EntityResolver(spec=spec, random_state=0).fit(train.data, known)
     flat = [
-        rounds(
-            options.fits, "fits", lambda: EntityResolver(spec=spec, random_state=0).fit(train.data, known)
-        ),
+        rounds(options.fits, "fits", lambda: EntityResolver(spec=spec, random_state=0).fit(train.data, known)),
         rounds(options.predictions, "predictions", lambda: model.predict(test.data)),
         answers(options.answers),
     ]

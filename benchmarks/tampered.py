@@ -63,9 +63,7 @@ class Study:
 
     def try_shard(self, rng: Random) -> str:
         words, out = (*self.clusters, "--resume"), self.work / "n.csv"
-        return self._try(
-            rng, self.shards, "n.csv.checkpoint/shards", words, lambda: out.read_bytes() == self.right
-        )
+        return self._try(rng, self.shards, "n.csv.checkpoint/shards", words, lambda: out.read_bytes() == self.right)
 
     def try_store(self, rng: Random) -> str:
         def is_right() -> bool:
@@ -73,14 +71,10 @@ class Study:
 
         changed = rng.choice(sorted(path.name for path in (self.given / "store").iterdir()))
         place = "store/model" if changed == "model" else "store"
-        words = rng.choice(
-            (("lookup", "@store", '{"title": "a"}'), ("update", "@store", "@first.csv", "--quiet"))
-        )
+        words = rng.choice((("lookup", "@store", '{"title": "a"}'), ("update", "@store", "@first.csv", "--quiet")))
         return self._try(rng, self.given, place, words, is_right)
 
-    def _try(
-        self, rng: Random, given: Path, place: str, words: tuple[str, ...], is_right: Callable[[], bool]
-    ) -> str:
+    def _try(self, rng: Random, given: Path, place: str, words: tuple[str, ...], is_right: Callable[[], bool]) -> str:
         shutil.rmtree(self.work)
         shutil.copytree(given, self.work)
         files = {path.name: path.read_bytes() for path in (self.work / place).iterdir() if path.is_file()}
@@ -122,11 +116,7 @@ def main() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="scdp-tampered-") as folder:
         study = Study(Path(folder))
-        for what, attempt in (
-            ("shards", study.try_shard),
-            ("stores", study.try_store),
-            ("models", study.try_model),
-        ):
+        for what, attempt in (("shards", study.try_shard), ("stores", study.try_store), ("models", study.try_model)):
             found: Counter[str] = Counter()
             for number in range(options.start, options.start - (-options.examples // 3)):
                 ended = attempt(Random(f"{what} {number}"))
@@ -134,9 +124,7 @@ def main() -> int:
                 if ended not in ("right", "exit code 2"):
                     print(f"{what} {number}: {ended}", flush=True)
                     wrong += 1
-            print(
-                f"{what}: {', '.join(f'{count} {ended}' for ended, count in found.most_common())}", flush=True
-            )
+            print(f"{what}: {', '.join(f'{count} {ended}' for ended, count in found.most_common())}", flush=True)
     print(f"{wrong} wrong, slow or of another exit code")
     return int(wrong > 0)
 

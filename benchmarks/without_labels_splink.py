@@ -68,9 +68,7 @@ SETUPS = {
     ),
     "historical": Setup(
         lambda: [
-            cl.ForenameSurnameComparison(
-                "first_name", "surname", forename_surname_concat_col_name="first_and_surname"
-            ),
+            cl.ForenameSurnameComparison("first_name", "surname", forename_surname_concat_col_name="first_and_surname"),
             cl.DateOfBirthComparison("dob", input_is_string=True),
             cl.PostcodeComparison("postcode_fake"),
             frequent(cl.ExactMatch("birth_place")),
@@ -166,9 +164,7 @@ SETUPS = {
     ),
     "people": Setup(
         lambda: [
-            cl.ForenameSurnameComparison(
-                "first_name", "surname", forename_surname_concat_col_name="full_name"
-            ),
+            cl.ForenameSurnameComparison("first_name", "surname", forename_surname_concat_col_name="full_name"),
             cl.DateOfBirthComparison("birth_date", input_is_string=True),
             frequent(cl.LevenshteinAtThresholds("postcode", [1, 2])),
             cl.LevenshteinAtThresholds("digits", [1, 2]),
@@ -191,8 +187,7 @@ SETUPS = {
         ],
         0.6,
         [block_on("first_name", "surname"), block_on("birth_date")],
-        "right(regexp_replace(phone, '[^0-9]', '', 'g'), 9) as digits, "
-        "first_name || ' ' || surname as full_name",
+        "right(regexp_replace(phone, '[^0-9]', '', 'g'), 9) as digits, first_name || ' ' || surname as full_name",
     ),
 }
 ALIASES = {"historical-50k": "historical", "people-100k": "people"}

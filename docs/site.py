@@ -50,13 +50,9 @@ def public_names(module: ModuleType) -> list[str]:
     own = [
         name
         for name, value in vars(module).items()
-        if not name.startswith("_")
-        and callable(value)
-        and getattr(value, "__module__", "") == module.__name__
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__
     ]
-    return [
-        name for name in own if inspect.isfunction(vars(module)[name]) or inspect.isclass(vars(module)[name])
-    ]
+    return [name for name in own if inspect.isfunction(vars(module)[name]) or inspect.isclass(vars(module)[name])]
 
 
 def module_page(name: str) -> str:

@@ -22,9 +22,7 @@ def random_records(n: int, seed: int) -> Records:
     rng = np.random.default_rng(seed)
 
     def words(counts: tuple[int, int], lengths: tuple[int, int]) -> str:
-        made = [
-            "".join(rng.choice(list(LETTERS), rng.integers(*lengths))) for _ in range(rng.integers(*counts))
-        ]
+        made = ["".join(rng.choice(list(LETTERS), rng.integers(*lengths))) for _ in range(rng.integers(*counts))]
         return " ".join(made).title()
 
     makers = {
@@ -32,9 +30,7 @@ def random_records(n: int, seed: int) -> Records:
         "city": lambda: words((1, 3), (1, 2)),
         "born": lambda: f"19{rng.integers(50, 55)}-0{rng.integers(1, 4)}-11",
     }
-    cells = {
-        name: [None if rng.random() < 0.15 else make() for _ in range(n)] for name, make in makers.items()
-    }
+    cells = {name: [None if rng.random() < 0.15 else make() for _ in range(n)] for name, make in makers.items()}
     for column in cells.values():
         column[n // 2 : n // 2 + n // 20] = column[: n // 20]  # some exact duplicates
     return records_from(cells)

@@ -49,11 +49,7 @@ class Browser:
         self._chromium, self._folder = chromium, folder
 
     def visit(
-        self,
-        path: Path,
-        width: int = LAPTOP,
-        scheme: str = "light",
-        act: Callable[[Any], object] | None = None,
+        self, path: Path, width: int = LAPTOP, scheme: str = "light", act: Callable[[Any], object] | None = None
     ) -> Visit:
         """Open the file and do something there; the picture of the whole page is written to the folder."""
         phone = width <= WIDEST_PHONE

@@ -133,9 +133,7 @@ def joint_problem(layout: str, variant: str) -> tuple[DistanceItems, JointCells,
     probability = exact.normalize(np.log(probability) + log_coupling)
     rng = stream(f"joint starts by centroids of {layout} {variant}")
     template = Problem(case, problem.points, problem.laid_out, state)
-    starts = [
-        joint_start(rng, template, *states[pick]) for pick in rng.choice(len(states), STARTS, p=probability)
-    ]
+    starts = [joint_start(rng, template, *states[pick]) for pick in rng.choice(len(states), STARTS, p=probability)]
     cluster, kinds = (np.array([s[part] for s in states]) for part in (0, 1))
     first_row = np.array([choice[kind[0]] for _, kind, choice in states])
     cells = JointCells(

@@ -16,29 +16,20 @@ from gold_tools import STARTS, chi_square, stream
 from scdp.chains.items import Items, lay_out_vectors
 from scdp.chains.separation.clusters import resample_clusters_conditioned
 from scdp.chains.separation.coupling import VARIANTS, types_given_means
-from scdp.chains.separation.types import (
-    conditioned_sweep,
-    resample_means_from_candidates,
-    resample_types_by_auxiliary,
-)
+from scdp.chains.separation.types import conditioned_sweep, resample_means_from_candidates, resample_types_by_auxiliary
 from scdp.chains.state import Plan, Priors, State
 from scdp.chains.vectors.types import resample_precisions, resample_types
 from twins import exact
 from twins.separation import log_target
 
-LAYOUTS = {
-    "all hidden": [-1, -1, -1, -1],
-    "partly known": [0, -1, -1, 1],
-}
+LAYOUTS = {"all hidden": [-1, -1, -1, -1], "partly known": [0, -1, -1, 1]}
 MEANS = np.array([[-0.7, 0.4], [0.9, -0.2]])
 ROWS = np.array([[0.6, 1.5], [2.5, 0.8]])
 
 
 def labelled_choices(partitions: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Every partition with every assignment of one of two rows to each of its blocks."""
-    return [
-        (row, np.array(choice)) for row in partitions for choice in product((0, 1), repeat=int(row.max()) + 1)
-    ]
+    return [(row, np.array(choice)) for row in partitions for choice in product((0, 1), repeat=int(row.max()) + 1)]
 
 
 @cache
@@ -117,9 +108,7 @@ def step(name: str, variant: str, n_auxiliary: int):
         if exactly:
             new, rows, _ = resample_types(rng, items, implied, state.means, log_mass)
         else:
-            new, rows, _ = resample_types_by_auxiliary(
-                rng, items, implied, state.means, log_mass, n_auxiliary
-            )
+            new, rows, _ = resample_types_by_auxiliary(rng, items, implied, state.means, log_mass, n_auxiliary)
         return state._replace(type=new, precision=rows)
 
     def precisions(rng, items, state):

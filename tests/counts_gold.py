@@ -16,10 +16,7 @@ from twins import exact, likelihood
 
 N_STARTS = 10_000
 DISCOUNT, CONCENTRATION = 0.2, 0.9
-PSEUDO = {
-    "beta-binomial": np.array([[0.7, 1.9], [1.4, 0.6]]),
-    "dirichlet-multinomial": np.array([[0.7, 1.9, 0.4]]),
-}
+PSEUDO = {"beta-binomial": np.array([[0.7, 1.9], [1.4, 0.6]]), "dirichlet-multinomial": np.array([[0.7, 1.9, 0.4]])}
 
 
 def log_marginal(counts: np.ndarray, trials: np.ndarray, pseudo: np.ndarray) -> float:
@@ -81,9 +78,7 @@ def check_clusters(layout: str, kind: str) -> dict[str, float]:
         found["partition"].append(resample_clusters_of_counts(rng, laid_out.items, state)[0])
         found["sweep"].append(count_sweep(rng, state, laid_out.items, plan, Priors())[0].cluster)
     cells = partition_codes(rows)
-    return {
-        name: chi_square(partition_codes(np.array(each)), cells, probability) for name, each in found.items()
-    }
+    return {name: chi_square(partition_codes(np.array(each)), cells, probability) for name, each in found.items()}
 
 
 def check_pseudo_counts(kind: str) -> dict[str, float]:
@@ -105,9 +100,7 @@ def check_pseudo_counts(kind: str) -> dict[str, float]:
             laid_out = laid_out._replace(items=items)
         state = state_of(laid_out, cluster, prior[0, s])
         after[s] = resample_pseudo_counts(rng, laid_out.items, state).ravel()
-    found = {
-        f"pseudo-count {c}": kolmogorov(after[:, c], stats.gamma(1.0).cdf) for c in range(after.shape[1])
-    }
+    found = {f"pseudo-count {c}": kolmogorov(after[:, c], stats.gamma(1.0).cdf) for c in range(after.shape[1])}
     for value, name in ((True, "of rich clusters"), (False, "of poor clusters")):
         pair = after[rich[0] == value, 0], prior[1, rich[1] == value, 0, 0]
         found[f"the first, {name}"] = float(stats.ks_2samp(*pair, method="asymp").pvalue)

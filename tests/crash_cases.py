@@ -201,14 +201,7 @@ def kill_often(
 
 
 def _ended(
-    job: Job,
-    out: Path,
-    rng: np.random.Generator,
-    whole: float,
-    busy: float,
-    tally: Tally,
-    start: Start,
-    spared: bool,
+    job: Job, out: Path, rng: np.random.Generator, whole: float, busy: float, tally: Tally, start: Start, spared: bool
 ) -> bool:
     """Start or go on, and kill at a random moment; whether the command came to its end before that."""
     # Most moments fall into the work itself, the others anywhere from the first import on.

@@ -64,9 +64,7 @@ class Fault:
         if self.count == self.n:
             if kind == "allocation":
                 raise MemoryError
-            raise OSError(
-                CODES[kind], os.strerror(CODES[kind]), os.fspath(path) if not isinstance(path, int) else None
-            )
+            raise OSError(CODES[kind], os.strerror(CODES[kind]), os.fspath(path) if not isinstance(path, int) else None)
 
     def _is_ours(self, path: Any) -> bool:
         if isinstance(path, int):
@@ -155,11 +153,7 @@ def injected(fault: Fault) -> Iterator[Fault]:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @dataclass
@@ -279,9 +273,7 @@ class LabelFaults(Faults):
         before = read_decisions(self.given / "d.jsonl")
         counted = max(map(int, re.findall(r"^(\d+) answers;", said, re.MULTILINE)), default=0)
         whole = kept[: len(before)] == before and len(kept) >= counted
-        return (
-            None if whole else f"{len(before)} decisions before, {counted} counted, {len(kept)} in the file"
-        )
+        return None if whole else f"{len(before)} decisions before, {counted} counted, {len(kept)} in the file"
 
 
 # ---- four commands ----
@@ -322,17 +314,7 @@ def faults_of(name: str, given: Path, place: Path, patch: Callable[[object, obje
         fitted = load_model(given / "model")
         patch("scdp.chains_model.SCDP.fit", lambda self, *_, **__: self)
         patch("scdp.cli.fit_command.estimator", lambda *_: fitted)
-        words = (
-            "@train.csv",
-            "--spec",
-            "@spec.toml",
-            "--model",
-            "scdp1",
-            "--out",
-            "@new",
-            "--force",
-            "--quiet",
-        )
+        words = ("@train.csv", "--spec", "@spec.toml", "--model", "scdp1", "--out", "@new", "--force", "--quiet")
     elif name == "cluster":
         model = load_model(given / "model").set_params(n_sweeps=4, n_chains=1)
         result = cluster_records(model, read_records(given / "test.csv"), random_state=0, title="t")

@@ -185,13 +185,7 @@ def good_model() -> dict[str, bytes]:
 
 def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON value that another value could stand in."""
-    inside = (
-        content.items()
-        if isinstance(content, dict)
-        else enumerate(content)
-        if isinstance(content, list)
-        else ()
-    )
+    inside = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
     return [path, *(deeper for key, value in inside for deeper in places(value, (*path, key)))]
 
 

@@ -20,13 +20,7 @@ LONG_RUNS = {
     case.name: case
     for case in [
         Case("6 items, 4 known, with types", [0, 0, 1, 1, -1, -1], share=True, missing=0.2, grid=True),
-        Case(
-            "7 items in 2 documents",
-            [0, 1, -1, -1, -1, -1, -1],
-            [0, 0, 0, 0, 0, 1, 1],
-            share=True,
-            missing=0.2,
-        ),
+        Case("7 items in 2 documents", [0, 1, -1, -1, -1, -1, -1], [0, 0, 0, 0, 0, 1, 1], share=True, missing=0.2),
         Case("8 items, 3 known", [0, 0, 1, -1, -1, -1, -1, -1], share=True, missing=0.1),
     ]
 }
@@ -48,9 +42,7 @@ def long_run(layout: str, scheme: str, n_sweeps: int, n_batches: int = 40) -> Lo
     problem = make_problem(case, grid=case.grid)
     cells, probability = exact_cells(problem)
     rng = stream(f"long run of {layout}, {scheme}")
-    plan = sweep.Plan(
-        scheme=scheme, learn_types=case.grid, learn_concentrations=False, split_merge_attempts=1
-    )
+    plan = sweep.Plan(scheme=scheme, learn_types=case.grid, learn_concentrations=False, split_merge_attempts=1)
     items, state = problem.laid_out.items, problem.template
     state = state._replace(cluster=first_clusters(problem))
     if case.grid:
@@ -95,9 +87,7 @@ def exact_cells(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return cells, np.bincount(inverse, weights=probability)
 
 
-def compare_frequencies(
-    codes: np.ndarray, cells: np.ndarray, probability: np.ndarray, n_batches: int
-) -> LongRun:
+def compare_frequencies(codes: np.ndarray, cells: np.ndarray, probability: np.ndarray, n_batches: int) -> LongRun:
     """The expected distance is the mean of |Normal| errors, sized by batch means, cell by cell."""
     order = np.argsort(cells)
     cells, probability = cells[order], probability[order]
@@ -157,18 +147,14 @@ def draw_forward(rng: np.random.Generator, case: Case, groups: np.ndarray, prior
             return drawn
 
 
-def geweke(
-    layout: str, scheme: str, learn_mean_variance: bool, n_forward: int, n_sweeps: int
-) -> dict[str, float]:
+def geweke(layout: str, scheme: str, learn_mean_variance: bool, n_forward: int, n_sweeps: int) -> dict[str, float]:
     """p-values that forward draws and the chain (sweep given data, data given state) have the same means."""
     case = GEWEKE[layout]
     rng = stream(f"Geweke {layout}, {scheme}, {learn_mean_variance}")
     missing = np.zeros((7, 2), bool)
     missing[[1, 3, 5], [0, 1, 1]] = True
     groups = None if case.groups is None else np.array(case.groups)
-    laid_out = lay_out_vectors(
-        np.where(missing, np.nan, 0.0), np.array(case.known), groups, share_clusters=case.share
-    )
+    laid_out = lay_out_vectors(np.where(missing, np.nan, 0.0), np.array(case.known), groups, share_clusters=case.share)
     forward = np.empty((n_forward, len(STATISTICS)))
     for s in range(n_forward):
         priors = GEWEKE_PRIORS
@@ -196,9 +182,7 @@ def successive(
         points = centres[state.cluster] + noise
         if s >= 0:
             alphas = state.cluster_concentration, state.type_concentration
-            found[s] = statistics(
-                points, state.cluster, state.type, state.precision, alphas, state.mean_variance
-            )
+            found[s] = statistics(points, state.cluster, state.type, state.precision, alphas, state.mean_variance)
         items = items._replace(points=np.where(missing, 0.0, points))
         state, _ = sweep.sweep(rng, state, items, plan, GEWEKE_PRIORS, fixed)
     return found
@@ -210,7 +194,5 @@ def equal_means(independent: np.ndarray, chain: np.ndarray, n_batches: int = 50)
     variance = independent.var(axis=0) / len(independent) + batches.var(axis=0, ddof=1) / n_batches
     gap = np.abs(independent.mean(axis=0) - batches.mean(axis=0))
     constant = variance == 0
-    score = np.where(
-        constant, np.where(gap < 1e-12, 0.0, np.inf), gap / np.sqrt(np.where(constant, 1.0, variance))
-    )
+    score = np.where(constant, np.where(gap < 1e-12, 0.0, np.inf), gap / np.sqrt(np.where(constant, 1.0, variance)))
     return [float(p) for p in 2 * stats.t.sf(score, n_batches - 1)]

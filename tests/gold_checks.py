@@ -43,9 +43,7 @@ def _means_only(rng: np.random.Generator, items: Items, state: State) -> tuple[n
     return state.cluster, types.draw_means(rng, items, state)[0]
 
 
-def _clusters_then_means(
-    rng: np.random.Generator, items: Items, state: State
-) -> tuple[np.ndarray, np.ndarray]:
+def _clusters_then_means(rng: np.random.Generator, items: Items, state: State) -> tuple[np.ndarray, np.ndarray]:
     state = state._replace(cluster=clusters.resample_clusters(rng, items, state)[0])
     return _means_only(rng, items, state)
 
@@ -86,9 +84,7 @@ def check_clusters(layout: str, kernel: str, discount: float = 0.0, n_starts: in
     return found
 
 
-def last_mean_cdf(
-    problem: Problem, rows: np.ndarray, probability: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
+def last_mean_cdf(problem: Problem, rows: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Exact distribution of the mean of the last item's cluster (feature 0): a mixture of Normals."""
     values, precision = problem.points[:, 0], problem.template.precision[problem.template.type, 0]
     weight = np.where(np.isnan(values), 0.0, precision)
@@ -96,9 +92,7 @@ def last_mean_cdf(
     total = 1 / problem.template.mean_variance + member @ weight
     centre = member @ (weight * np.nan_to_num(values)) / total
     scale = 1 / np.sqrt(total)
-    return lambda x: sum(
-        p * stats.norm.cdf(x, c, s) for p, c, s in zip(probability, centre, scale, strict=True)
-    )
+    return lambda x: sum(p * stats.norm.cdf(x, c, s) for p, c, s in zip(probability, centre, scale, strict=True))
 
 
 # Clusters, types and precisions together, on a grid of two precision rows.
@@ -118,9 +112,7 @@ def _precisions(rng: np.random.Generator, items: Items, state: State) -> State:
 JOINT_KERNELS = {
     "types": _types,
     "precisions": _precisions,
-    "collapsed sweep": lambda rng, items, state: sweep.collapsed_sweep(rng, state, items, COLLAPSED, PRIORS)[
-        0
-    ],
+    "collapsed sweep": lambda rng, items, state: sweep.collapsed_sweep(rng, state, items, COLLAPSED, PRIORS)[0],
     "paper sweep": lambda rng, items, state: sweep.paper_sweep(rng, state, items, PAPER, PRIORS)[0],
 }
 
@@ -152,9 +144,7 @@ def check_gamma_types(layout: str, kernel: str, shapes: str) -> PValues:
     if shapes == "equal":
         problem = replace(problem, template=problem.template._replace(shape=np.full(2, 1.2)))
     state, items, n = problem.template, problem.laid_out.items, len(problem.points)
-    rows, probability = exact.type_posterior(
-        problem.points, state.type_concentration, state.shape, state.rate
-    )
+    rows, probability = exact.type_posterior(problem.points, state.type_concentration, state.shape, state.rate)
     rng = stream(f"{kernel} with Gamma prior of {shapes} shapes on {layout}")
     zero = np.zeros((len(items.known_in_slot), 2))
     after, precision = np.empty((STARTS, n), np.int64), np.empty((STARTS, 2))
@@ -167,12 +157,8 @@ def check_gamma_types(layout: str, kernel: str, shapes: str) -> PValues:
         precision[s] = drawn[after[s, 0], 0], drawn[after[s, -1], 1]
     return {
         "types": chi_square(partition_codes(after), partition_codes(rows), probability),
-        "precision of the first": kolmogorov(
-            precision[:, 0], precision_cdf(problem, rows, probability, 0, 0)
-        ),
-        "precision of the last": kolmogorov(
-            precision[:, 1], precision_cdf(problem, rows, probability, n - 1, 1)
-        ),
+        "precision of the first": kolmogorov(precision[:, 0], precision_cdf(problem, rows, probability, 0, 0)),
+        "precision of the last": kolmogorov(precision[:, 1], precision_cdf(problem, rows, probability, n - 1, 1)),
     }
 
 
@@ -268,10 +254,7 @@ def check_concentration_prior(sizes: np.ndarray) -> PValues:
     alpha = rng.standard_gamma(shape, STARTS) / rate
     k = draw_cluster_counts(rng, alpha, sizes)
     after = np.array(
-        [
-            sweep.resample_concentration(rng, a, sizes, n, symmetric, shape, rate)
-            for a, n in zip(alpha, k, strict=True)
-        ]
+        [sweep.resample_concentration(rng, a, sizes, n, symmetric, shape, rate) for a, n in zip(alpha, k, strict=True)]
     )
     other = rng.standard_gamma(shape, STARTS) / rate
     other_k = draw_cluster_counts(rng, other, sizes)
@@ -314,9 +297,7 @@ def check_inner_gibbs(sizes: np.ndarray, k: int, alpha: float, n: int = 2500) ->
     rng = stream(f"inner Gibbs, {len(sizes)} groups")
     symmetric = sweep.log_symmetric_polynomials(sizes)
     exactly = [sweep.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8) for _ in range(5 * n)]
-    inner = [
-        plain.resample_concentration_inner_gibbs(rng, alpha, sizes, k, 1.7, 0.8, n_inner=30) for _ in range(n)
-    ]
+    inner = [plain.resample_concentration_inner_gibbs(rng, alpha, sizes, k, 1.7, 0.8, n_inner=30) for _ in range(n)]
     return {"two samples": float(stats.ks_2samp(exactly, inner, method="asymp").pvalue)}
 
 
@@ -369,18 +350,13 @@ def check_discounted_concentration(n: int = 8_000) -> PValues:
     k, other_k = (draw_discounted_counts(rng, each, sizes, discount) for each in (alpha, other))
     after = np.array(
         [
-            sweep.resample_discounted_concentration(
-                rng, state._replace(cluster_concentration=a), sizes, counts, prior
-            )
+            sweep.resample_discounted_concentration(rng, state._replace(cluster_concentration=a), sizes, counts, prior)
             for a, counts in zip(alpha, k, strict=True)
         ]
     )
     gamma = stats.gamma(prior.shape, scale=1 / prior.rate)
     edges = gamma.ppf([0.1, 0.3, 0.5, 0.7, 0.9])
-    codes = [
-        6 * each.sum(axis=1) + np.searchsorted(edges, values)
-        for each, values in ((k, after), (other_k, other))
-    ]
+    codes = [6 * each.sum(axis=1) + np.searchsorted(edges, values) for each, values in ((k, after), (other_k, other))]
     return {"alpha": kolmogorov(after, gamma.cdf), "alpha and K": two_sample_chi_square(*codes)}
 
 

@@ -72,9 +72,7 @@ def chi_square(codes: np.ndarray, cells: np.ndarray, probability: np.ndarray) ->
 def two_sample_chi_square(first: np.ndarray, second: np.ndarray) -> float:
     """p-value that two samples of integer codes come from one distribution; rare codes are pooled."""
     cells, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    table = np.array(
-        [np.bincount(part, minlength=len(cells)) for part in (place[: len(first)], place[len(first) :])]
-    )
+    table = np.array([np.bincount(part, minlength=len(cells)) for part in (place[: len(first)], place[len(first) :])])
     rare = table.sum(axis=0) < 20
     if rare.any():
         table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
@@ -125,10 +123,7 @@ def make_problem(case: Case, n_features: int = 2, grid: bool = False) -> Problem
         grid_log_weight=np.log(GRID.weights) if grid else np.empty(0),
     )
     return Problem(
-        case,
-        points,
-        lay_out_vectors(points, np.array(case.known), groups, share_clusters=case.share),
-        template,
+        case, points, lay_out_vectors(points, np.array(case.known), groups, share_clusters=case.share), template
     )
 
 
@@ -204,15 +199,10 @@ def joint_problem(layout: str) -> tuple[Problem, JointCells, list[State]]:
     clusters, types = (np.array([s[part] for s in states]) for part in (0, 1))
     first_row = np.array([choice[kinds[0]] for _, kinds, choice in states])
     cells = JointCells(
-        partition_codes(clusters),
-        partition_codes(types),
-        coarse_codes(clusters, types, first_row),
-        probability,
+        partition_codes(clusters), partition_codes(types), coarse_codes(clusters, types, first_row), probability
     )
     rng = stream(f"joint starts of {case.name}")
-    starts = [
-        joint_start(rng, problem, *states[pick]) for pick in rng.choice(len(states), STARTS, p=probability)
-    ]
+    starts = [joint_start(rng, problem, *states[pick]) for pick in rng.choice(len(states), STARTS, p=probability)]
     return problem, cells, starts
 
 

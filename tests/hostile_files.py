@@ -153,10 +153,7 @@ class Hostile(Place):
 
     def named(self, column: str, suffix: str) -> tuple[object, ...]:
         """Clusters by a model whose column of ids has this name; that model is made first."""
-        rows = [
-            {column: row["id"]} | {k: v for k, v in row.items() if k != "id"}
-            for row in rows_of(citations()[0])
-        ]
+        rows = [{column: row["id"]} | {k: v for k, v in row.items() if k != "id"} for row in rows_of(citations()[0])]
         model = SCDP.load(self.made / "model")
         spec = (self.made / "model" / "spec.toml").read_text(encoding="utf-8")
         shutil.copytree(self.made / "model", self.folder / "model")

@@ -80,14 +80,5 @@ def fitted_folder() -> Path:
     write_csv(folder / "train.csv", rows_of(train))
     write_csv(folder / "test.csv", rows_of(test))
     (folder / "spec.toml").write_text(SPEC, encoding="utf-8")
-    done(
-        "fit",
-        folder / "train.csv",
-        "--spec",
-        folder / "spec.toml",
-        "--out",
-        folder / "model",
-        *QUICK,
-        "--quiet",
-    )
+    done("fit", folder / "train.csv", "--spec", folder / "spec.toml", "--out", folder / "model", *QUICK, "--quiet")
     return folder

@@ -14,9 +14,7 @@ from scdp.table.records import Records, records_from
 from scdp.table.spec import Spec
 
 SPEC = Spec(
-    "paper",
-    [compare.edit("title"), compare.edit("author"), compare.absolute("year"), compare.edit("venue")],
-    id="id",
+    "paper", [compare.edit("title"), compare.edit("author"), compare.absolute("year"), compare.edit("venue")], id="id"
 )
 
 

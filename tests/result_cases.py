@@ -35,9 +35,7 @@ def small_result(draws: np.ndarray | None = None, known: list[int] | None = None
     )
     fixed = [-1] * 5 if known is None else known
     labels = np.array([[[0, 0, 1, 2, 3], [0, 0, 1, 1, 2], [0, 1, 2, 2, 2]]]) if draws is None else draws
-    posterior = Posterior(
-        labels, {"height": np.full(labels.shape[:2], np.nan)}, fixed=fixed, names=records["id"]
-    )
+    posterior = Posterior(labels, {"height": np.full(labels.shape[:2], np.nan)}, fixed=fixed, names=records["id"])
     answer = np.array([0, 0, 1, 1, 2])
     return ClusterResult(
         title="Mine",
@@ -61,9 +59,7 @@ def resolved_papers() -> Path:
     taught, new = citations(80)
     write_csv(folder / "taught.csv", rows_of(taught))
     write_csv(folder / "new.csv", rows_of(new))
-    done(
-        "fit", folder / "taught.csv", "--entity", "entity", "--id", "id", "--out", folder / "model", "--quiet"
-    )
+    done("fit", folder / "taught.csv", "--entity", "entity", "--id", "id", "--out", folder / "model", "--quiet")
     done(
         "cluster", folder / "model", folder / "new.csv", "--out", folder / "c.csv", "--draws", folder / "kept",
         "--summary", folder / "s.json", "--quiet",

@@ -42,9 +42,7 @@ class Place:
     def fit_spec(self, text: str, *options: object) -> tuple[object, ...]:
         return self.fit(self.made / "train.csv", "--spec", self.text(text, "spec.toml"), *options)
 
-    def cluster(
-        self, *options: object, records: Path | None = None, model: Path | None = None
-    ) -> tuple[object, ...]:
+    def cluster(self, *options: object, records: Path | None = None, model: Path | None = None) -> tuple[object, ...]:
         where = (model or self.made / "model", records or self.made / "test.csv")
         return ("cluster", *where, "--out", self.out / "c.csv", *options)
 

@@ -83,9 +83,7 @@ def test_scores_are_those_of_metrics_whatever_the_order_of_ids(files, tmp_path):
     rng = np.random.default_rng(0)
     ids = rng.permutation(list(gold)).tolist()
     said = [gold[key] if rng.random() < 0.8 else f"c{rng.integers(50)}" for key in ids]
-    row = scale.scored(
-        Row("scdp", 400, 1), write(tmp_path / "said.parquet", id=ids, cluster=said), files.truth
-    )
+    row = scale.scored(Row("scdp", 400, 1), write(tmp_path / "said.parquet", id=ids, cluster=said), files.truth)
     truth = [gold[key] for key in ids]
     assert row.failure is None
     assert row.clusters == len(set(said))
@@ -97,9 +95,7 @@ def test_scores_are_those_of_metrics_whatever_the_order_of_ids(files, tmp_path):
 @pytest.mark.parametrize("change", [lambda ids: ids[1:], lambda ids: [*ids, ids[0]]])
 def test_a_missing_or_repeated_id_is_no_result(files, tmp_path, change):
     ids = change(column(files.truth, "id"))
-    row = scale.scored(
-        Row("scdp", 400, 1), write(tmp_path / "said.parquet", id=ids, cluster=ids), files.truth
-    )
+    row = scale.scored(Row("scdp", 400, 1), write(tmp_path / "said.parquet", id=ids, cluster=ids), files.truth)
     assert row.failure == "said.parquet does not hold each id once"
     assert row.f_score is None
 
@@ -159,9 +155,7 @@ GOOD = Row(
     clusters=805,
     interval=(790, 810),
 )
-SPLINK = Row(
-    "Splink", 1000, 800, seconds=11.0, peak_bytes=10**9, f_score=0.9, oracle_f=0.95, oracle_weight=9.0
-)
+SPLINK = Row("Splink", 1000, 800, seconds=11.0, peak_bytes=10**9, f_score=0.9, oracle_f=0.95, oracle_weight=9.0)
 
 
 def missed(*rows):
@@ -213,9 +207,7 @@ def test_the_page_marks_the_oracle_the_failures_and_the_bars():
     assert "| 1,000: F at least 0.97 | 0.9800 | met |" in text
 
 
-@pytest.mark.parametrize(
-    ("sizes", "systems"), [(["100", "many"], ["ours"]), (["0"], ["ours"]), (["5"], ["dedupe"])]
-)
+@pytest.mark.parametrize(("sizes", "systems"), [(["100", "many"], ["ours"]), (["0"], ["ours"]), (["5"], ["dedupe"])])
 def test_options_that_are_wrong_are_refused(sizes, systems):
     with pytest.raises(InputError, match="--s"):
         scale.checked(sizes, systems)

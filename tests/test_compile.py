@@ -82,8 +82,7 @@ def test_numba_settings_of_others_are_left_alone():
 
 
 KERNEL = (
-    "from scdp.chains.arithmetic import log_table; "
-    "print(log_table(2)[2], sum(log_table.stats.cache_hits.values()))"
+    "from scdp.chains.arithmetic import log_table; print(log_table(2)[2], sum(log_table.stats.cache_hits.values()))"
 )
 
 
@@ -143,9 +142,7 @@ ANYWHERE = [damage_by_cutting, damage_by_emptying, damage_by_zeros, damage_by_a_
 OF_POSIX = [damage_by_a_pipe, damage_by_a_device, damage_by_size]
 
 
-@pytest.mark.parametrize(
-    "damage", [*ANYWHERE, *(pytest.param(each, marks=pytest.mark.posix) for each in OF_POSIX)]
-)
+@pytest.mark.parametrize("damage", [*ANYWHERE, *(pytest.param(each, marks=pytest.mark.posix) for each in OF_POSIX)])
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 def test_a_damaged_cache_is_a_warning_and_mends(tmp_path: Path, damage, ending):
     assert kernel_run(tmp_path) == ("0.6931471805599453 0", "")
@@ -165,10 +162,7 @@ def test_a_cache_that_everybody_can_write_is_not_used(tmp_path: Path):
     kernel_run(tmp_path)
     folder = tmp_path / "scdp" / "kernels" / compiling.kernel_sources_digest()
     folder.chmod(0o777)
-    assert (
-        run("from scdp._compile import cache_folder; print(cache_folder())", SCDP_CACHE=str(tmp_path))
-        == "None"
-    )
+    assert run("from scdp._compile import cache_folder; print(cache_folder())", SCDP_CACHE=str(tmp_path)) == "None"
 
 
 def test_a_command_says_a_warning_in_a_sentence(tmp_path: Path):
@@ -179,7 +173,5 @@ def test_a_command_says_a_warning_in_a_sentence(tmp_path: Path):
         "metrics.evaluate = lambda *_: warnings.warn('kernels are compiled anew', KernelCacheWarning) or {}\n"
         "main(['evaluate', 'a.csv', 'a.csv'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stderr == "scdp: note: kernels are compiled anew\n"

@@ -26,12 +26,8 @@ BANNED = re.compile(r"\b(seating|sieve|sifting|rung|part" + r"y|restaurant)\b", 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
 def test_pages_have_no_words_that_only_we_know(page):
-    text = re.sub(
-        r"`[^`\n]*`|Chinese restaurant process", "", page.read_text(encoding="utf-8"), flags=re.IGNORECASE
-    )
-    found = [
-        word for word in BANNED.findall(text) if not (word.lower() == "restaurant" and page.parent == DOCS)
-    ]
+    text = re.sub(r"`[^`\n]*`|Chinese restaurant process", "", page.read_text(encoding="utf-8"), flags=re.IGNORECASE)
+    found = [word for word in BANNED.findall(text) if not (word.lower() == "restaurant" and page.parent == DOCS)]
     assert not found
 
 
@@ -52,11 +48,7 @@ def sentences(page):
 
 @pytest.mark.parametrize("page", TAUGHT, ids=lambda page: page.stem)
 def test_sentences_are_short(page):
-    long = [
-        each
-        for each in sentences(page)
-        if len(each.split()) > MOST_WORDS and "Journal of Machine" not in each
-    ]
+    long = [each for each in sentences(page) if len(each.split()) > MOST_WORDS and "Journal of Machine" not in each]
     assert not long
 
 

@@ -48,10 +48,7 @@ def test_no_answered_question_is_lost(kind, tmp_path):
     assert fault.count > 0
     for n in range(1, fault.count + 1):
         kept = read_decisions(path)
-        with (
-            injected(Fault(kind, n, tmp_path)),
-            pytest.raises(InputError, match=r"decisions\.jsonl: cannot be"),
-        ):
+        with injected(Fault(kind, n, tmp_path)), pytest.raises(InputError, match=r"decisions\.jsonl: cannot be"):
             append_decision(path, said[2])
         assert read_decisions(path)[: len(kept)] == kept
         append_decision(path, said[2])

@@ -59,8 +59,7 @@ def formula_ids(start: str) -> tuple[Callable[[Hostile], Made], Check]:
 
     def make(place: Hostile) -> Made:
         rows = [
-            row | {"id": f"{start}{k}+{row['id']}", "title": f"{start}1+{row['title']}"}
-            for k, row in enumerate(ROWS)
+            row | {"id": f"{start}{k}+{row['id']}", "title": f"{start}1+{row['title']}"} for k, row in enumerate(ROWS)
         ]
         return place.cluster("--spreadsheet", place.out / "sheet.csv", records=place.rows(rows))
 
@@ -257,9 +256,7 @@ def broken_disk(place: Hostile) -> Made:
 
 
 def laughs(depth: int = 9) -> str:
-    entities = '<!ENTITY a0 "ha">' + "".join(
-        f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">' for k in range(1, depth + 1)
-    )
+    entities = '<!ENTITY a0 "ha">' + "".join(f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">' for k in range(1, depth + 1))
     return f"<!DOCTYPE source_file [{entities}]>"
 
 
@@ -277,10 +274,7 @@ HEADER = "{{'descr': '{}', 'fortran_order': False, 'shape': ({},)}}"
 CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     # text that is none, or more than one kind
     "UTF-16 with a mark": (lambda p: p.csv_bytes(p.csv_text(encoding="utf-16")), clustered),
-    "UTF-16 without a mark": (
-        lambda p: p.csv_bytes(p.csv_text(encoding="utf-16-le")),
-        "save the file as UTF-8",
-    ),
+    "UTF-16 without a mark": (lambda p: p.csv_bytes(p.csv_text(encoding="utf-16-le")), "save the file as UTF-8"),
     "UTF-32": (lambda p: p.csv_bytes(p.csv_text(encoding="utf-32-be")), "save the file as UTF-8"),
     "too long a way to write a slash": (lambda p: p.csv_bytes(p.csv_text() + b"\xc0\xaf"), "is not UTF-8"),
     "half a character in bytes": (lambda p: p.csv_bytes(p.csv_text() + b"\xed\xa0\x80"), "is not UTF-8"),
@@ -290,23 +284,15 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     "zero bytes alone": (lambda p: p.csv_bytes(b"\0" * 1000), "zero byte"),
     "line ends of old Macs": (lambda p: p.csv_bytes(p.csv_text(line_end="\r")), clustered),
     "line ends of all kinds": (
-        lambda p: p.csv_bytes(
-            p.csv_text(line_end="\r\n").replace(b"\r\n", b"\r", 2).replace(b"\r\n", b"\n", 3)
-        ),
+        lambda p: p.csv_bytes(p.csv_text(line_end="\r\n").replace(b"\r\n", b"\r", 2).replace(b"\r\n", b"\n", 3)),
         clustered,
     ),
     # cells
-    "ten megabytes in a cell that is compared": (
-        lambda p: p.csv_rows(title="x" * 10_000_000),
-        "shorten the cell",
-    ),
+    "ten megabytes in a cell that is compared": (lambda p: p.csv_rows(title="x" * 10_000_000), "shorten the cell"),
     "ten megabytes in another cell": (lambda p: p.csv_rows(venue="x" * 10_000_000), clustered),
     "ten megabytes of an id": (lambda p: p.csv_rows(id="x" * 10_000_000), "give it a shorter one"),
     "a million quotes": (lambda p: p.csv_rows(venue='"' * 1_000_000), clustered),
-    "a million quotes, one open": (
-        lambda p: p.csv_bytes(p.csv_text() + b'"' * 1_000_001),
-        "check its quotes",
-    ),
+    "a million quotes, one open": (lambda p: p.csv_bytes(p.csv_text() + b'"' * 1_000_001), "check its quotes"),
     "a million separators": (lambda p: p.csv_bytes(p.csv_text() + b"," * 1_000_000), "1000001 cells"),
     "rows without cells": (lambda p: p.csv_bytes(p.csv_text() + b"\n" * 300_000), clustered),
     "huge numbers": (lambda p: p.csv_rows(year="1e308"), number_or_refusal),
@@ -338,9 +324,7 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         "has 12,000 columns",
     ),
     "nine thousand columns more": (
-        lambda p: p.cluster(
-            records=p.rows([row | dict.fromkeys(map(str, range(9000)), "x") for row in ROWS])
-        ),
+        lambda p: p.cluster(records=p.rows([row | dict.fromkeys(map(str, range(9000)), "x") for row in ROWS])),
         clustered,
     ),
     "three hundred columns to compare": (
@@ -373,36 +357,24 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     ),
     "separators inside JSON": (lambda p: p.json_cells(title="a\u2028b\u2029c\x85d\x0be"), clustered),
     # packed files
-    "a bomb of CSV": (
-        lambda p: p.csv_bytes(bomb(b"id,title\n", 2 * ALLOWED), "a.csv.gz"),
-        "which no table does",
-    ),
-    "a bomb of JSON": (
-        lambda p: p.csv_bytes(bomb(b"{}\n", 2 * ALLOWED), "a.jsonl.gz"),
-        "which no table does",
-    ),
+    "a bomb of CSV": (lambda p: p.csv_bytes(bomb(b"id,title\n", 2 * ALLOWED), "a.csv.gz"), "which no table does"),
+    "a bomb of JSON": (lambda p: p.csv_bytes(bomb(b"{}\n", 2 * ALLOWED), "a.jsonl.gz"), "which no table does"),
     "a bomb of many members": (
         lambda p: p.csv_bytes(bomb(b"id\n", ALLOWED // 4) * 8, "a.csv.gz"),
         "which no table does",
     ),
-    "gzip in gzip": (
-        lambda p: p.csv_bytes(gzip.compress(gzip.compress(b"x")), "a.csv.gz.gz"),
-        "cannot be told",
-    ),
+    "gzip in gzip": (lambda p: p.csv_bytes(gzip.compress(gzip.compress(b"x")), "a.csv.gz.gz"), "cannot be told"),
     "gzip in gzip by a plain name": (
         lambda p: p.csv_bytes(gzip.compress(gzip.compress(p.csv_text())), "a.csv.gz"),
         "save the file as UTF-8",
     ),
     "two members": (
-        lambda p: p.csv_bytes(
-            gzip.compress(p.csv_text()[:100]) + gzip.compress(p.csv_text()[100:]), "a.csv.gz"
-        ),
+        lambda p: p.csv_bytes(gzip.compress(p.csv_text()[:100]) + gzip.compress(p.csv_text()[100:]), "a.csv.gz"),
         clustered,
     ),
     "a member with the name of another file": (
         lambda p: p.csv_bytes(
-            b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"../../evil.csv\0" + gzip.compress(p.csv_text())[10:],
-            "a.csv.gz",
+            b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"../../evil.csv\0" + gzip.compress(p.csv_text())[10:], "a.csv.gz"
         ),
         clustered,
     ),
@@ -416,14 +388,8 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         "make it again in parts",
     ),
     "a zero byte in Parquet": (lambda p: p.parquet_rows(more=["a\0"] * len(ROWS)), "zero byte"),
-    "Parquet by its ends only": (
-        lambda p: p.csv_bytes(b"PAR1" + b"\xff" * 50 + b"PAR1", "a.parquet"),
-        "not Parquet",
-    ),
-    "Parquet with SQL for a name": (
-        lambda p: p.parquet_rows(**{'"; DROP TABLE x; --': ["y"] * len(ROWS)}),
-        clustered,
-    ),
+    "Parquet by its ends only": (lambda p: p.csv_bytes(b"PAR1" + b"\xff" * 50 + b"PAR1", "a.parquet"), "not Parquet"),
+    "Parquet with SQL for a name": (lambda p: p.parquet_rows(**{'"; DROP TABLE x; --': ["y"] * len(ROWS)}), clustered),
     "a star for a name": (
         lambda p: (p.parquet({"id": ["x"]}, "other.parquet"), p.parquet_rows("*.parquet"))[1],
         own_file_only,
@@ -442,34 +408,19 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     "zeros without end": (lambda p: p.cluster(records=p.link("/dev/zero", "a.csv")), "a pipe or a device"),
     "a full device": (lambda p: p.cluster(records=p.link("/dev/full", "a.csv")), "a pipe or a device"),
     "a link to itself": (lambda p: p.cluster(records=p.link("a.csv", "a.csv")), "Too many levels"),
-    "a model that is a link to itself": (
-        lambda p: p.cluster(model=p.link("m", "m")),
-        "there is no such model",
-    ),
+    "a model that is a link to itself": (lambda p: p.cluster(model=p.link("m", "m")), "there is no such model"),
     "a folder named as CSV": (lambda p: p.cluster(records=p.directory("x.csv")), "this is a directory"),
-    "a folder named as Parquet": (
-        lambda p: p.cluster(records=p.directory("x.parquet")),
-        "this is a directory",
-    ),
+    "a folder named as Parquet": (lambda p: p.cluster(records=p.directory("x.parquet")), "this is a directory"),
     "a folder named as gzip": (lambda p: p.cluster(records=p.directory("x.csv.gz")), "this is a directory"),
-    "a folder named as spec": (
-        lambda p: p.fit(p.rows(ROWS), "--spec", p.directory("s.toml")),
-        "this is a directory",
-    ),
+    "a folder named as spec": (lambda p: p.fit(p.rows(ROWS), "--spec", p.directory("s.toml")), "this is a directory"),
     "a name too long": (lambda p: p.cluster(records=Path("x" * 5000 + ".csv")), "File name too long"),
-    "writing turned round in a path": (
-        lambda p: p.cluster(records=Path(f"a{TURNED}.csv")),
-        f"a{ESCAPED}.csv",
-    ),
+    "writing turned round in a path": (lambda p: p.cluster(records=Path(f"a{TURNED}.csv")), f"a{ESCAPED}.csv"),
     "a cursor that moves in a path": (lambda p: p.cluster(records=Path("a\x1b[2J.csv")), "a\\u001b[2J.csv"),
     "a file that vanishes": (vanishing, "there is no such file"),
     "a disk that breaks": (broken_disk, "Input/output error"),
     # outputs
     "a report on a full device": (lambda p: p.cluster("--report", "/dev/full"), "a pipe or a device"),
-    "a spec on a device": (
-        lambda p: ("fit", p.made / "train.csv", "--write-spec", "/dev/null"),
-        "a pipe or a device",
-    ),
+    "a spec on a device": (lambda p: ("fit", p.made / "train.csv", "--write-spec", "/dev/null"), "a pipe or a device"),
     "clusters on a pipe": (lambda p: p.cluster("--out", p.pipe("o.csv")), "a pipe or a device"),
     "clusters by a link on a device": (
         lambda p: p.cluster("--out", p.link("/dev/full", "o.csv")),
@@ -481,23 +432,11 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         lambda p: ("fit", p.made / "train.csv", "--out", "/proc/model", *QUICK),
         "cannot be written",
     ),
-    "a name for clusters that is too long": (
-        lambda p: p.cluster("--out", p.out / f"{'x' * 250}.csv"),
-        "too long",
-    ),
-    "a spreadsheet of no kind": (
-        lambda p: p.cluster("--spreadsheet", p.out / "s.xlsx"),
-        "name it .csv or .tsv",
-    ),
-    "a spreadsheet on the clusters": (
-        lambda p: p.cluster("--spreadsheet", p.out / "c.csv"),
-        "is named twice",
-    ),
+    "a name for clusters that is too long": (lambda p: p.cluster("--out", p.out / f"{'x' * 250}.csv"), "too long"),
+    "a spreadsheet of no kind": (lambda p: p.cluster("--spreadsheet", p.out / "s.xlsx"), "name it .csv or .tsv"),
+    "a spreadsheet on the clusters": (lambda p: p.cluster("--spreadsheet", p.out / "c.csv"), "is named twice"),
     "draws on a device": (lambda p: p.cluster("--draws", "/dev/null"), "there is a file of this name"),
-    "results under a device": (
-        lambda p: ("reproduce", "digits", "--quick", "--out", "/dev/null/x"),
-        "/dev/null",
-    ),
+    "results under a device": (lambda p: ("reproduce", "digits", "--quick", "--out", "/dev/null/x"), "/dev/null"),
     "a demo under a device": (lambda p: ("demo", "--out", "/dev/null/x"), "/dev/null/x"),
     # names that are paths or code
     "a task that is a path": (lambda p: ("reproduce", "../../etc", "--out", p.out / "r"), "../../etc"),
@@ -506,10 +445,7 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         "x;import",
     ),
     "a set that is a path": (lambda p: ("datasets", "path", "../../etc/passwd"), "no data set"),
-    "a set to fetch that is an address": (
-        lambda p: ("datasets", "fetch", "http://127.0.0.1/x"),
-        "no data set",
-    ),
+    "a set to fetch that is an address": (lambda p: ("datasets", "fetch", "http://127.0.0.1/x"), "no data set"),
     **{
         f"the id {name!r:.20}": kept_apart(name)
         for name in (
@@ -542,18 +478,8 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     "a title for the window": explained("\x1b]0;owned\x07", "\\u001b]0;owned"),
     # names of columns, which reach SQL in Parquet
     **{
-        f"ids in a column {name!r}, as {kind[1:]}": (
-            (lambda n, k: lambda p: p.named(n, k))(name, kind),
-            clustered,
-        )
-        for name in (
-            'a"b',
-            "a'; DROP TABLE records; --",
-            'x" FROM range(9); --',
-            "{0}%s\\",
-            "\x1b[2J",
-            f"i{TURNED}d",
-        )
+        f"ids in a column {name!r}, as {kind[1:]}": ((lambda n, k: lambda p: p.named(n, k))(name, kind), clustered)
+        for name in ('a"b', "a'; DROP TABLE records; --", 'x" FROM range(9); --', "{0}%s\\", "\x1b[2J", f"i{TURNED}d")
         for kind in (".csv", ".parquet")
     },
     # specs
@@ -561,10 +487,7 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     "a spec of tables without end": (lambda p: p.fit_spec("entity = " + "{a=" * 50_000), "spec.toml"),
     "a spec of two megabytes": (lambda p: p.fit_spec(TOP + "#" * 2_000_000), "1,048,576 bytes"),
     "a spec of a long array": (lambda p: p.fit_spec(spec_field(clean=["lower"] * 90_000)), "90,000 steps"),
-    "a spec of many columns": (
-        lambda p: p.fit_spec(spec_field(column=["title"] * 90_000)),
-        "names a column twice",
-    ),
+    "a spec of many columns": (lambda p: p.fit_spec(spec_field(column=["title"] * 90_000)), "names a column twice"),
     "a spec of columns that are not there": (
         lambda p: p.fit_spec(spec_field(column=[f"c{k}" for k in range(90_000)])),
         "there is no column 'c0'",
@@ -575,27 +498,15 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     ),
     "a long dotted key": (lambda p: p.fit_spec("a." * 20_000 + "b = 1"), "spec.toml"),
     "a number of many digits": (lambda p: p.fit_spec(raw_field("scale = " + "9" * 5000)), "not valid TOML"),
-    "a scale that is no number": (
-        lambda p: p.fit_spec(raw_field("scale = nan")),
-        "must be a positive number",
-    ),
+    "a scale that is no number": (lambda p: p.fit_spec(raw_field("scale = nan")), "must be a positive number"),
     "a scale without end": (lambda p: p.fit_spec(raw_field("scale = inf")), "must be a positive number"),
     "a scale next to nothing": (lambda p: p.fit_spec(raw_field("scale = 5e-324")), a_model),
     "a scale beyond all": (lambda p: p.fit_spec(raw_field("scale = 1e308")), a_model),
-    "a pattern for a step": (
-        lambda p: p.fit_spec(spec_field(clean=["(a+)+$"])),
-        "there is no cleaning step '(a+)+$'",
-    ),
-    "a pattern that matches all": (
-        lambda p: p.fit_spec(spec_field(clean=[".*"])),
-        "there is no cleaning step '.*'",
-    ),
+    "a pattern for a step": (lambda p: p.fit_spec(spec_field(clean=["(a+)+$"])), "there is no cleaning step '(a+)+$'"),
+    "a pattern that matches all": (lambda p: p.fit_spec(spec_field(clean=[".*"])), "there is no cleaning step '.*'"),
     "code for a kind": (lambda p: p.fit_spec(spec_field(kind="__import__('os')")), "there is no comparison"),
     "an attribute for a part": (lambda p: p.fit_spec(spec_field(of="__class__")), "there is no transform"),
-    "a step of a megabyte": (
-        lambda p: p.fit_spec(spec_field(clean=["x" * 900_000])),
-        "there is no cleaning step",
-    ),
+    "a step of a megabyte": (lambda p: p.fit_spec(spec_field(clean=["x" * 900_000])), "there is no cleaning step"),
     "writing turned round in a spec": (lambda p: p.fit_spec(spec_field(kind=f"e{TURNED}")), ESCAPED),
     "a line end in a name": (lambda p: p.fit_spec(spec_field(name="a\n[[field]]\nb")), a_model),
     "a spec with a mark": (lambda p: p.fit_spec(f"\ufeff{TOP}{FIELD}"), a_model),
@@ -617,14 +528,8 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         lambda p: p.words_text(lambda t: t.replace("{", '{"format": "x",', 1)),
         "'format' twice",
     ),
-    "a model nested without end": (
-        lambda p: p.file_of_model("model.json", '{"a":' * DEEP),
-        "nested too deeply",
-    ),
-    "a model of too many bytes": (
-        lambda p: p.file_of_model("model.json", b" " * (65 << 20)),
-        "67,108,864 bytes",
-    ),
+    "a model nested without end": (lambda p: p.file_of_model("model.json", '{"a":' * DEEP), "nested too deeply"),
+    "a model of too many bytes": (lambda p: p.file_of_model("model.json", b" " * (65 << 20)), "67,108,864 bytes"),
     "a model in UTF-16": (lambda p: p.words_text(lambda t: t.encode("utf-16")), "model.json: cannot be read"),
     "a model with half a character": (
         lambda p: p.words_text(lambda t: t.replace("{", '{"x": "\\ud800",', 1)),
@@ -634,14 +539,9 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         lambda p: p.words_text(lambda t: t.replace("{", '{"x": %s,' % ("9" * 5000), 1)),
         "cannot be read",
     ),
-    "a version of truth values": (
-        lambda p: p.words(lambda a: a.update(version=[True, False])),
-        "which is none",
-    ),
+    "a version of truth values": (lambda p: p.words(lambda a: a.update(version=[True, False])), "which is none"),
     "a model that says where to write": (
-        lambda p: p.words(
-            lambda a: a["parameters"].update(checkpoint=str(p.out / "evil"), checkpoint_seconds=0)
-        ),
+        lambda p: p.words(lambda a: a["parameters"].update(checkpoint=str(p.out / "evil"), checkpoint_seconds=0)),
         clustered,
     ),
     "a model of a metric that is a module": (
@@ -661,29 +561,15 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     "one pickled array more": (lambda p: p.member(pickled(), "more.npy"), "it holds pickled objects"),
     "a pickle for arrays": (lambda p: p.file_of_model("arrays.npz", pickle.dumps(Harm())), "it is damaged"),
     "an array for arrays": (lambda p: p.file_of_model("arrays.npz", npy([1, 2])), "it is damaged"),
-    "names out of the folder": (
-        lambda p: p.member(npy([1.0]), "../../evil.npy"),
-        clustered,
-    ),
+    "names out of the folder": (lambda p: p.member(npy([1.0]), "../../evil.npy"), clustered),
     "a name from the root": (lambda p: p.member(npy([1.0]), "/tmp/scdp-evil.npy"), clustered),
     "a bomb of arrays": (
-        lambda p: p.member(
-            npy(b"\0" * 100).ljust(2 * ALLOWED, b"\0"), "more.npy", compress_type=zipfile.ZIP_DEFLATED
-        ),
+        lambda p: p.member(npy(b"\0" * 100).ljust(2 * ALLOWED, b"\0"), "more.npy", compress_type=zipfile.ZIP_DEFLATED),
         "which no such file does",
     ),
-    "an array larger than its file": (
-        lambda p: p.member(npy_header(HEADER.format("<f8", 10**12))),
-        "it is damaged",
-    ),
-    "an array of nothing, many times": (
-        lambda p: p.member(npy_header(HEADER.format("<U0", 10**12))),
-        "it is damaged",
-    ),
-    "an array of a negative length": (
-        lambda p: p.member(npy_header(HEADER.format("<f8", -5))),
-        "it is damaged",
-    ),
+    "an array larger than its file": (lambda p: p.member(npy_header(HEADER.format("<f8", 10**12))), "it is damaged"),
+    "an array of nothing, many times": (lambda p: p.member(npy_header(HEADER.format("<U0", 10**12))), "it is damaged"),
+    "an array of a negative length": (lambda p: p.member(npy_header(HEADER.format("<f8", -5))), "it is damaged"),
     "a header of code": (lambda p: p.member(npy_header("__import__('os').system('x')")), "it is damaged"),
     "a header nested without end": (lambda p: p.member(npy_header("(" * 9000)), "it is damaged"),
     "a member that is no array": (lambda p: p.member(b"what"), "it is damaged"),
@@ -697,28 +583,19 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     "records that are a pipe": (lambda p: p.pipe_in_model("records.jsonl"), "a pipe or a device"),
     "a spec that is a pipe": (lambda p: p.pipe_in_model("spec.toml"), "a pipe or a device"),
     "draws that are a pipe": (lambda p: p.pipe_in_model("posterior.npz"), "posterior.npz"),
-    "records nested without end": (
-        lambda p: p.file_of_model("records.jsonl", "[" * DEEP),
-        "nested too deeply",
-    ),
+    "records nested without end": (lambda p: p.file_of_model("records.jsonl", "[" * DEEP), "nested too deeply"),
     "records with half a character": (
         lambda p: p.file_of_model("records.jsonl", '{"title": "\\ud800"}\n'),
         "half a character",
     ),
-    "records of lists": (
-        lambda p: p.file_of_model("records.jsonl", '{"title": [[1]]}\n'),
-        "fit the model again",
-    ),
+    "records of lists": (lambda p: p.file_of_model("records.jsonl", '{"title": [[1]]}\n'), "fit the model again"),
     "a spec of a model without end": (
         lambda p: p.file_of_model("spec.toml", "entity = " + "[" * 50_000),
         "nested too deeply",
     ),
     # draws that are kept
     "draws that are pickled": (lambda p: p.draws(zipped(version=pickled())), "not a posterior saved by scdp"),
-    "a bomb of draws": (
-        lambda p: p.draws(zipped(version=bytes(2 * ALLOWED))),
-        "not a posterior saved by scdp",
-    ),
+    "a bomb of draws": (lambda p: p.draws(zipped(version=bytes(2 * ALLOWED))), "not a posterior saved by scdp"),
     "a result from a pipe": (lambda p: p.result(None), "this is no result of scdp"),
     "a result that is no JSON": (lambda p: p.result(b"\xff{"), "cannot be read"),
     "a result nested without end": (lambda p: p.result(b"[" * DEEP), "nested too deeply"),
@@ -726,10 +603,7 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         lambda p: p.result(b'{"format": "scdp-result", "version": [1, 0], "files": {"../x.y": "0"}}'),
         "is not whole",
     ),
-    "draws with a version of text": (
-        lambda p: p.draws(zipped(version=npy("x"))),
-        "not a posterior saved by scdp",
-    ),
+    "draws with a version of text": (lambda p: p.draws(zipped(version=npy("x"))), "not a posterior saved by scdp"),
     "draws of the future": (lambda p: p.draws(zipped(version=npy(9))), "another version"),
     # annotation in XML
     "a good document": (lambda p: p.ace(apf(SEATED)), names_mentions),
@@ -750,22 +624,14 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         lambda p: p.ace(apf("", '<!DOCTYPE x PUBLIC "a" "http://127.0.0.1/x">')),
         "entities of its own",
     ),
-    "two document types": (
-        lambda p: p.ace(apf("", '<!DOCTYPE x SYSTEM "a.dtd">' + laughs())),
-        "entities of its own",
-    ),
+    "two document types": (lambda p: p.ace(apf("", '<!DOCTYPE x SYSTEM "a.dtd">' + laughs())), "entities of its own"),
     "the usual document type": (
         lambda p: p.ace(apf(SEATED, '<!DOCTYPE x SYSTEM "http://127.0.0.1/x">')),
         names_mentions,
     ),
-    "laughs in UTF-16": (
-        lambda p: p.ace(apf("&a9;", laughs(), "UTF-16").encode("utf-16")),
-        "entities of its own",
-    ),
+    "laughs in UTF-16": (lambda p: p.ace(apf("&a9;", laughs(), "UTF-16").encode("utf-16")), "entities of its own"),
     "an include": (
-        lambda p: p.ace(
-            apf(SEATED + '<x:include xmlns:x="http://www.w3.org/2001/XInclude" href="/etc/passwd"/>')
-        ),
+        lambda p: p.ace(apf(SEATED + '<x:include xmlns:x="http://www.w3.org/2001/XInclude" href="/etc/passwd"/>')),
         names_mentions,
     ),
     "a style sheet": (
@@ -787,18 +653,9 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
         lambda p: p.ace(apf(SEATED.replace('END="6"', 'END="99999999"'))),
         "do not belong together",
     ),
-    "an offset below 0": (
-        lambda p: p.ace(apf(SEATED.replace('START="0"', 'START="-7"'))),
-        "character offsets",
-    ),
-    "a character of many digits": (
-        lambda p: p.ace(apf(SEATED), SOURCE + f"&#{'9' * 6000};"),
-        "cannot be read",
-    ),
-    "a document that is a path": (
-        lambda p: p.ace(apf(SEATED).replace('DOCID="d"', 'DOCID="../../x"')),
-        names_mentions,
-    ),
+    "an offset below 0": (lambda p: p.ace(apf(SEATED.replace('START="0"', 'START="-7"'))), "character offsets"),
+    "a character of many digits": (lambda p: p.ace(apf(SEATED), SOURCE + f"&#{'9' * 6000};"), "cannot be read"),
+    "a document that is a path": (lambda p: p.ace(apf(SEATED).replace('DOCID="d"', 'DOCID="../../x"')), names_mentions),
     "a document of twenty megabytes": (lambda p: p.ace(apf(" " * (20 << 20))), "16,777,216 bytes"),
     "a document that is a pipe": (lambda p: (p.pipe("d.apf.xml"), p.exported())[1], "a pipe or a device"),
     "a source that is a pipe": (
@@ -875,10 +732,7 @@ def in_a_process(*arguments: object, **settings: Any) -> subprocess.CompletedPro
 
 
 PROCESSES: dict[str, tuple[Callable[[Hostile], Made], str]] = {
-    "results on a full device": (
-        lambda p: ("evaluate", p.made / "test.csv", p.made / "test.csv"),
-        "No space left",
-    ),
+    "results on a full device": (lambda p: ("evaluate", p.made / "test.csv", p.made / "test.csv"), "No space left"),
     "a list on a full device": (lambda p: ("datasets", "list"), "No space left"),
     "a pipe in a process": (lambda p: p.cluster(records=p.pipe("a.csv")), "a pipe or a device"),
     "a path that is no text": (lambda p: ("evaluate", os.fsdecode(b"\xff.csv"), "x.csv"), "\\udcff.csv"),

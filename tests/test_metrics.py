@@ -15,21 +15,7 @@ from hypothesis import strategies as st
 from scdp import metrics
 from scdp.errors import InputError
 
-KEYS = [
-    "ri",
-    "p",
-    "r",
-    "f",
-    "ced",
-    "nes",
-    "vi",
-    "nvi",
-    "ari",
-    "b3",
-    "nmi",
-    "ced_merge_free",
-    "nes_merge_free",
-]
+KEYS = ["ri", "p", "r", "f", "ced", "nes", "vi", "nvi", "ari", "b3", "nmi", "ced_merge_free", "nes_merge_free"]
 PERFECT = dict.fromkeys(KEYS, 1.0) | {"ced": 0.0, "vi": 0.0, "ced_merge_free": 0.0}
 BY_KEY = {
     "ri": metrics.rand_index,
@@ -100,9 +86,7 @@ def slow_edit_steps(gold, predicted):
     clusters = [frozenset(i for i, label in enumerate(predicted) if label == k) for k in set(predicted)]
     classes = [frozenset(i for i, label in enumerate(gold) if label == k) for k in set(gold)]
     best = [max(len(h & g) for g in classes) for h in clusters]
-    choices = [
-        {k for k, g in enumerate(classes) if len(h & g) == b} for h, b in zip(clusters, best, strict=True)
-    ]
+    choices = [{k for k, g in enumerate(classes) if len(h & g) == b} for h, b in zip(clusters, best, strict=True)]
 
     def most_homes(cluster, used):
         if cluster == len(clusters):
@@ -147,9 +131,7 @@ def test_evaluate_equals_the_slow_twin_on_random_partitions():
         assert metrics.evaluate(gold, predicted) == pytest.approx(slow_evaluate(gold, predicted), abs=1e-12)
 
 
-labellings = st.integers(1, 10).flatmap(
-    lambda n: st.tuples(*[st.lists(st.integers(0, 4), min_size=n, max_size=n)] * 2)
-)
+labellings = st.integers(1, 10).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 4), min_size=n, max_size=n)] * 2))
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -329,16 +311,8 @@ def test_a_mixed_clustering_by_hand():
         ([0], ["x"], PERFECT),
         ([0, 1], [0, 1], PERFECT),
         ([0, 0], [0, 0], PERFECT),
-        (
-            [0, 1],
-            [0, 0],
-            {"ri": 0, "p": 1, "r": 0, "f": 0, "ced": 0.5, "nes": 0.5, "nvi": 0, "ari": 0, "nmi": 0},
-        ),
-        (
-            [0, 0],
-            [0, 1],
-            {"ri": 0, "p": 0, "r": 1, "f": 0, "ced": 0.5, "nes": 0.5, "nvi": 0, "ari": 0, "nmi": 0},
-        ),
+        ([0, 1], [0, 0], {"ri": 0, "p": 1, "r": 0, "f": 0, "ced": 0.5, "nes": 0.5, "nvi": 0, "ari": 0, "nmi": 0}),
+        ([0, 0], [0, 1], {"ri": 0, "p": 0, "r": 1, "f": 0, "ced": 0.5, "nes": 0.5, "nvi": 0, "ari": 0, "nmi": 0}),
         ([0, 0, 1], [0, 1, 1], {"p": 0, "r": 0, "f": 0}),
     ],
 )

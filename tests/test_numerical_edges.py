@@ -21,10 +21,7 @@ from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.metrics import rand_index
 from scdp.posterior.diagnostics import ConvergenceWarning
 
-MODELS = {
-    "scdp1": {"model": "scdp1", "n_chains": 2, "n_sweeps": 40},
-    "resolver": {},
-}
+MODELS = {"scdp1": {"model": "scdp1", "n_chains": 2, "n_sweeps": 40}, "resolver": {}}
 SEED = 0
 
 
@@ -237,9 +234,7 @@ def test_a_run_whose_numbers_break_down_says_so_and_keeps_its_state(where, broke
     def breaking(rng, state, *rest):
         seen.append((state, rng.bit_generator.state))
         state, info = sweep(rng, state, *rest)
-        return (
-            state._replace(**{broken: getattr(state, broken) * np.nan}) if len(seen) == 7 else state
-        ), info
+        return (state._replace(**{broken: getattr(state, broken) * np.nan}) if len(seen) == 7 else state), info
 
     monkeypatch.setattr(run_module, "sweep", breaking)
     kept = where == "checkpoint"

@@ -83,9 +83,7 @@ def test_ids_given_twice(tmp_path: Path):
     cells[11][0] = "r4"
     path = write(tmp_path, cells)
     for spec in (SPEC, PROPOSED):
-        assert message(path, spec).endswith(
-            "rows 6 and 13 have the same 'id', 'r4'; give each record its own"
-        )
+        assert message(path, spec).endswith("rows 6 and 13 have the same 'id', 'r4'; give each record its own")
     assert len(fit(path, Spec("entity", SPEC.fields)).labels_) == 12  # without ids, rows need no names
 
 

@@ -29,13 +29,7 @@ PRIVATE = [
 
 def tracked_files():
     try:
-        done = subprocess.run(
-            ["git", "ls-files", "-z"],
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-            text=True,
-        )
+        done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout: nothing is tracked")
     return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
@@ -119,11 +113,7 @@ def test_no_machine_paths_or_index_addresses():
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found += [
-            f"{path.relative_to(ROOT)}: {pattern.search(text)[0]}"
-            for pattern in PRIVATE
-            if pattern.search(text)
-        ]
+        found += [f"{path.relative_to(ROOT)}: {pattern.search(text)[0]}" for pattern in PRIVATE if pattern.search(text)]
     assert not found
 
 

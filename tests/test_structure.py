@@ -97,11 +97,9 @@ def test_the_architecture_names_files_and_things_that_are_there():
     files = re.findall(r"`([\w/]+\.py)`", text)
     assert len(files) > 15
     for name in files:
-        assert (
-            (ROOT / name).exists()
-            or (REPOSITORY / name).exists()
-            or (ROOT / "linkage/training" / name).exists()
-        ), name
+        assert (ROOT / name).exists() or (REPOSITORY / name).exists() or (ROOT / "linkage/training" / name).exists(), (
+            name
+        )
     # "`Class.function` (`file.py`" or "`function` (`file.py`": the file defines it, or inherits it.
     for thing, name in re.findall(r"`([\w.]+)` \(`([\w/]+\.py)`", text):
         names = {node.name for node in ast.walk(parse(ROOT / name)) if hasattr(node, "name")}

@@ -92,23 +92,16 @@ def test_the_lowest_versions_are_those_of_the_project():
 
 def test_licences_are_listed_and_none_binds_what_uses_it():
     page = (ROOT / "LICENCES.md").read_text(encoding="utf-8")
-    listed = {
-        row.split("|")[1].strip(): row.split("|")[2] for row in page.splitlines() if row.startswith("| ")
-    }
+    listed = {row.split("|")[1].strip(): row.split("|")[2] for row in page.splitlines() if row.startswith("| ")}
     assert {name_of(each) for each in declared()} - {"arviz"} <= set(listed)
     assert not [name for name, licence in listed.items() if re.search(r"GPL|not stated|Other", licence)]
 
 
 def test_the_bill_of_materials_has_every_dependency_with_version_and_licence():
     script = ROOT / ".ci" / "licences.py"
-    done = subprocess.run(
-        [sys.executable, script, "--sbom"], capture_output=True, text=True, check=True, timeout=900
-    )
+    done = subprocess.run([sys.executable, script, "--sbom"], capture_output=True, text=True, check=True, timeout=900)
     bill = json.loads(done.stdout)
-    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == (
-        "CycloneDX",
-        project()["version"],
-    )
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", project()["version"])
     found = {part["name"]: part for part in bill["components"]}
     assert {name_of(each) for each in project()["dependencies"]} <= set(found)
     for name, part in found.items():
@@ -116,9 +109,7 @@ def test_the_bill_of_materials_has_every_dependency_with_version_and_licence():
         assert part["licenses"][0]["license"]["name"] != "not stated"
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name)
 def test_workflows_take_actions_by_commit_and_have_no_rights_to_write(path):
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"uses: (\S+)", text)

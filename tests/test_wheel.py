@@ -16,13 +16,8 @@ SOURCE = ROOT / "src"
 # Pages whose examples need no file that is not made on the way.
 PAGES = [
     ROOT / "README.md",
-    *sorted(
-        page for part in ("tutorials", "howto", "concepts") for page in (ROOT / "docs" / part).glob("*.md")
-    ),
-    *(
-        ROOT / "docs" / f"{name}.md"
-        for name in ("index", "faq", "checkpoints", "decisions", "generator", "scale")
-    ),
+    *sorted(page for part in ("tutorials", "howto", "concepts") for page in (ROOT / "docs" / part).glob("*.md")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("index", "faq", "checkpoints", "decisions", "generator", "scale")),
 ]
 
 
@@ -71,16 +66,12 @@ def test_all_that_documents_show_runs_from_the_wheel(wheel, tmp_path):
     folder = tmp_path / "installed"
     options = ("--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--target")
     run(sys.executable, "-m", "pip", "install", *options, folder, wheel, cwd=tmp_path)
-    where = run(
-        sys.executable, "-c", "import scdp; print(scdp.__file__)", cwd=tmp_path, PYTHONPATH=str(folder)
-    )
+    where = run(sys.executable, "-c", "import scdp; print(scdp.__file__)", cwd=tmp_path, PYTHONPATH=str(folder))
     assert Path(where.strip()).is_relative_to(folder)
     said = run(sys.executable, ROOT / ".ci" / "documents.py", *PAGES, cwd=tmp_path, PYTHONPATH=str(folder))
     counts = dict(re.findall(r"^(\S+): (\d+) examples", said, re.MULTILINE))
     assert int(counts["README.md"]) == 5
-    assert all(
-        int(counts[f"{name}.md"]) >= 3 for name in ("deduplicate", "link", "weekly", "million", "no-labels")
-    )
+    assert all(int(counts[f"{name}.md"]) >= 3 for name in ("deduplicate", "link", "weekly", "million", "no-labels"))
 
 
 def test_a_page_that_says_what_is_not_so_is_found(tmp_path):
@@ -92,8 +83,6 @@ def test_a_page_that_says_what_is_not_so_is_found(tmp_path):
     }
     for name, text in wrong.items():
         (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, script, tmp_path / f"{name}.md"], capture_output=True, text=True
-        )
+        done = subprocess.run([sys.executable, script, tmp_path / f"{name}.md"], capture_output=True, text=True)
         assert done.returncode == 1
         assert done.stderr.startswith(str(tmp_path / f"{name}.md"))

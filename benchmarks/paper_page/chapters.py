@@ -10,17 +10,9 @@ from benchmarks.paper_page.document import Block, Heading, Paragraph, TextTable
 from scdp.chains.run import STARTS
 from scdp.paper.results import Row, score
 from scdp.paper.systems import SYSTEMS, Settings
-from scdp.paper.tasks import (
-    FEATURES,
-    METRICS,
-    PUBLISHED,
-    TASKS,
-    parent,
-)
+from scdp.paper.tasks import FEATURES, METRICS, PUBLISHED, TASKS, parent
 
-PAPER = (
-    "Daumé and Marcu, A Bayesian Model for Supervised Clustering with the Dirichlet Process Prior (JMLR 2005)"
-)
+PAPER = "Daumé and Marcu, A Bayesian Model for Supervised Clustering with the Dirichlet Process Prior (JMLR 2005)"
 NAMES = tuple(name.upper() for name in METRICS)
 NONE = "–"
 
@@ -41,9 +33,7 @@ CHAIN_HOURS: Mapping[str, Mapping[str, float]] = MappingProxyType(
 
 
 # The paper's chains of ten thousand sweeps each.
-CHAINS: Mapping[str, int] = MappingProxyType(
-    {"digits": 10, "identity": 50, "coreference": 50, "references": 50}
-)
+CHAINS: Mapping[str, int] = MappingProxyType({"digits": 10, "identity": 50, "coreference": 50, "references": 50})
 
 
 SWEEPS = 10_000
@@ -248,10 +238,7 @@ def summary_chapter(rows: Sequence[Row]) -> list[Block]:
         cells = [found.get((*place, name)) for place in shown]
         lines.append((SYSTEMS[name].title, *(_f_cell(cell) for cell in cells)))
     header = ("system", *(f"{TASKS[task].title}, {features}" for task, features in shown))
-    return [
-        Heading("Summary: F on all tasks (Table 5)"),
-        TextTable(header, tuple(lines)),
-    ]
+    return [Heading("Summary: F on all tasks (Table 5)"), TextTable(header, tuple(lines))]
 
 
 def _f_cell(row: Row | None) -> str:
@@ -266,17 +253,11 @@ def authors_chapter(rows: Sequence[Row]) -> list[Block]:
     authors = [task for task in TASKS if parent(task) == "references"]
     lines = []
     for name, system in SYSTEMS.items():
-        own = [
-            row
-            for row in rows
-            if row["system"] == name and row["task"] in authors and row["features"] == "unit"
-        ]
+        own = [row for row in rows if row["system"] == name and row["task"] in authors and row["features"] == "unit"]
         if len(own) == len(authors):
             mean = [sum(row["metrics"][metric] for row in own) / len(own) for metric in ("f", "vi", "nvi")]
             paper = PUBLISHED["references"].get(name, {})
-            cells = (
-                beside(value, paper.get(key)) for key, value in zip(("f", "vi", "nvi"), mean, strict=True)
-            )
+            cells = (beside(value, paper.get(key)) for key, value in zip(("f", "vi", "nvi"), mean, strict=True))
             lines.append((system.title, *cells))
     if not lines:
         return []

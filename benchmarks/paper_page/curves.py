@@ -58,11 +58,7 @@ class Fits:
     @property
     def log_probabilities(self) -> tuple[float, float, float]:
         """Of the partition: Dirichlet process with the paper's alpha, with the likeliest alpha, Pitman-Yor."""
-        points = (
-            (self.concentration, 0.0),
-            (self.likeliest_concentration, 0.0),
-            (self.strength, self.discount),
-        )
+        points = ((self.concentration, 0.0), (self.likeliest_concentration, 0.0), (self.strength, self.discount))
         first, second, third = (log_pitman_yor(self.sizes, *point) for point in points)
         return first, second, third
 

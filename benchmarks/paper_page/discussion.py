@@ -92,14 +92,9 @@ CLAIMS = (
         _above(["xingk"], ["kmeans"]),
     ),
     Claim("1 < 2 < 3", "SCDP-1 is below SCDP-2, and SCDP-2 below SCDP-3", MODELS, _rising),
+    Claim("SCDP-3 above Binary", "SCDP-3 is above Binary", ("binary", "scdp3"), _above(["scdp3"], ["binary"])),
     Claim(
-        "SCDP-3 above Binary", "SCDP-3 is above Binary", ("binary", "scdp3"), _above(["scdp3"], ["binary"])
-    ),
-    Claim(
-        "too many clusters",
-        "all of SCDP-1, 2 and 3 have a higher precision than recall",
-        MODELS,
-        _too_many_clusters,
+        "too many clusters", "all of SCDP-1, 2 and 3 have a higher precision than recall", MODELS, _too_many_clusters
     ),
     Claim(
         "a rule is hard to beat",
@@ -109,11 +104,7 @@ CLAIMS = (
         of_rule=True,
     ),
     Claim(
-        "a rule is best",
-        "NameMatch or SameHead is above every learner",
-        LEARNERS,
-        _rule_above(LEARNERS),
-        of_rule=True,
+        "a rule is best", "NameMatch or SameHead is above every learner", LEARNERS, _rule_above(LEARNERS), of_rule=True
     ),
 )
 
@@ -122,18 +113,13 @@ def claims_chapter(rows: Sequence[Row]) -> list[Block]:
     """Which of the paper's conclusions hold here, on the tasks where all of their systems were run."""
     ours = {
         (task, features): {
-            row["system"]: row["metrics"]
-            for row in rows
-            if row["task"] == task and row["features"] == features
+            row["system"]: row["metrics"] for row in rows if row["task"] == task and row["features"] == features
         }
         for task in PUBLISHED
         for features in FEATURES
     }
     places = [place for place, scores in ours.items() if scores]
-    lines = [
-        (claim.name, *(answer(claim, place[0], ours[place]) for place in places), claim.text)
-        for claim in CLAIMS
-    ]
+    lines = [(claim.name, *(answer(claim, place[0], ours[place]) for place in places), claim.text) for claim in CLAIMS]
     answered = tuple(line for line in lines if any(line[1:-1]))
     if not answered:
         return []
@@ -183,11 +169,7 @@ class Remark:
     def fits(self, verdicts: Mapping[str, str]) -> bool:
         """Whether it was written for what a run gives; what was not run contradicts nothing."""
         wanted = {"unit": self.unit, "raw": self.raw}
-        return all(
-            wanted[features] in (None, verdict)
-            for features, verdict in verdicts.items()
-            if verdict != NOT_RUN
-        )
+        return all(wanted[features] in (None, verdict) for features, verdict in verdicts.items() if verdict != NOT_RUN)
 
 
 Remarks = Mapping[tuple[str, str], Remark]
@@ -197,9 +179,7 @@ def written_remarks() -> Remarks:
     """Those of discussion.toml, by task and system."""
     text = Path(__file__).with_name("discussion.toml").read_text(encoding="utf-8")
     return {
-        (task, system): Remark(
-            entry.get("unit"), entry.get("raw"), " ".join(entry["why"].split()), entry["command"]
-        )
+        (task, system): Remark(entry.get("unit"), entry.get("raw"), " ".join(entry["why"].split()), entry["command"])
         for task, systems in tomllib.loads(text).items()
         for system, entry in systems.items()
     }

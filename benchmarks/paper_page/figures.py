@@ -53,9 +53,7 @@ def clusters_by_items(fits: Sequence[Fits]) -> bytes:
             _draw_fits(axis, fits[place])
         else:
             axis.set_visible(False)
-    figure.legend(
-        *axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
-    )
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return _png(figure)
 
 

@@ -31,9 +31,7 @@ def write_run_page(run: Path) -> list[Path]:
     return write_pages(parts, settings, run, fit_tasks(settings))
 
 
-def write_pages(
-    parts: Sequence[Part], settings: Settings, out: Path, fits: Sequence[Fits] = ()
-) -> list[Path]:
+def write_pages(parts: Sequence[Part], settings: Settings, out: Path, fits: Sequence[Fits] = ()) -> list[Path]:
     """The same of parts, with the curves of Figure 1 where they are given."""
     blocks = [*contents(parts, settings, out, fits), *details(parts)]
     if fits:
@@ -53,11 +51,7 @@ def read_run(run: Path) -> tuple[list[Part], Settings]:
 
 
 def contents(
-    parts: Sequence[Part],
-    settings: Settings,
-    out: Path,
-    fits: Sequence[Fits],
-    remarks: Remarks | None = None,
+    parts: Sequence[Part], settings: Settings, out: Path, fits: Sequence[Fits], remarks: Remarks | None = None
 ) -> list[Block]:
     """Every chapter that these parts fill, with reasons for what differs from the paper where there are remarks."""
     rows = rows_of(parts)

@@ -36,10 +36,7 @@ def count_workers(n_jobs: int | None) -> int:
 
 
 def map_in_threads(
-    work: Callable[[Item], Result],
-    items: Iterable[Item],
-    n_threads: int,
-    stop: threading.Event | None = None,
+    work: Callable[[Item], Result], items: Iterable[Item], n_threads: int, stop: threading.Event | None = None
 ) -> Iterator[Result]:
     """The results in order; only a few items are under way at a time.
 

@@ -20,15 +20,7 @@ from scdp._typing import Groups, Integers
 from scdp.chains.checkpoint import ChainCheckpoints
 from scdp.chains.counts import first_pseudo_counts
 from scdp.chains.distances.clusters import check_plan
-from scdp.chains.items import (
-    GAUSSIAN,
-    LIKELIHOODS,
-    CountItems,
-    ItemLayout,
-    Items,
-    lay_out_counts,
-    number_groups,
-)
+from scdp.chains.items import GAUSSIAN, LIKELIHOODS, CountItems, ItemLayout, Items, lay_out_counts, number_groups
 from scdp.chains.run import Schedule, initial_state, run_chains, start_of_chain, streams
 from scdp.chains.separation.coupling import VARIANTS
 from scdp.chains.separation.types import with_means
@@ -36,21 +28,8 @@ from scdp.chains.state import Plan, Priors, State
 from scdp.chains.sweep import settle_types
 from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.estimators.base import Estimator
-from scdp.estimators.chains_fit import (
-    ChainsFit,
-    continue_from,
-    describe_degeneracy,
-    describe_scale,
-    describe_units,
-)
-from scdp.estimators.checks import (
-    Extent,
-    above_zero_or_learn,
-    at_least_one,
-    chain_needs,
-    one_of,
-    split_groups,
-)
+from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy, describe_scale, describe_units
+from scdp.estimators.checks import Extent, above_zero_or_learn, at_least_one, chain_needs, one_of, split_groups
 from scdp.estimators.conditions import Conditions
 from scdp.estimators.inputs import Points, Rows
 from scdp.io.memory import require
@@ -224,32 +203,24 @@ class SCDP(Estimator):
         at_least_one(self, "n_chains", "n_sweeps", "n_auxiliary")
         if self.mean_variance == "learn scale":
             if self.model != "scdp1":
-                raise InputError(
-                    "mean_variance='learn scale' is for model='scdp1': use mean_variance='learn'"
-                )
+                raise InputError("mean_variance='learn scale' is for model='scdp1': use mean_variance='learn'")
         else:
             above_zero_or_learn("mean_variance", self.mean_variance)
         above_zero_or_learn("rate", self.rate)
         if self.model == "scdp3" and self.rate == "learn" and self.conditioning in OF_TYPES:
-            raise InputError(
-                f"conditioning={self.conditioning!r} has no density to learn a rate by: give a number"
-            )
+            raise InputError(f"conditioning={self.conditioning!r} has no density to learn a rate by: give a number")
         if not 0 <= self.discount < 1:
             raise InputError(f"discount must be from 0 to below 1, not {self.discount}")
         self._check_likelihood()
         if getattr(self, "_kept_in", None) is not None and self.random_state is None:
-            raise InputError(
-                "checkpoints need a random_state: a run can only go on with the seed it began with"
-            )
+            raise InputError("checkpoints need a random_state: a run can only go on with the seed it began with")
 
     def _check_likelihood(self) -> None:
         one_of("likelihood", self.likelihood, LIKELIHOODS)
         if self.likelihood == GAUSSIAN:
             return
         if self.metric == "precomputed" or self.spec is not None:
-            raise InputError(
-                f"likelihood={self.likelihood!r} takes vectors of counts, not distances or records"
-            )
+            raise InputError(f"likelihood={self.likelihood!r} takes vectors of counts, not distances or records")
         if self.model not in ("cdp", "scdp1") or self.scheme != "collapsed":
             raise InputError(
                 f"likelihood={self.likelihood!r} has neither means nor precisions to sample: "
@@ -263,12 +234,8 @@ class SCDP(Estimator):
         return layout
 
     def _check_memory(self, rows: Extent, n_fit: int | None) -> None:
-        apart = (
-            None if n_fit is None or self.share_clusters else np.repeat([0, 1], [n_fit, len(rows) - n_fit])
-        )
-        group = number_groups(
-            rows.known, split_groups(rows.documents, apart), self.share_clusters or n_fit is not None
-        )
+        apart = None if n_fit is None or self.share_clusters else np.repeat([0, 1], [n_fit, len(rows) - n_fit])
+        group = number_groups(rows.known, split_groups(rows.documents, apart), self.share_clusters or n_fit is not None)
         require(chain_needs(rows, group, self.n_chains, self._schedule.n_draws))
 
     def _sample_fit(
@@ -302,18 +269,11 @@ class SCDP(Estimator):
         with self._bar("comparing") as progress:
             together = fitted.rows.append(new, groups, self.share_clusters, progress)
             layout = self._lay_out(together, known, split_groups(groups, apart), True)
-        told = (
-            describe_units(together, fitted.features)
-            if self.standardize and self.likelihood == GAUSSIAN
-            else None
-        )
+        told = describe_units(together, fitted.features) if self.standardize and self.likelihood == GAUSSIAN else None
         if told:
             warnings.warn(told, UnitsWarning, stacklevel=5)
         rngs = streams(seed, self.n_chains)
-        starts = [
-            continue_from(fitted.ends[chain], self._start(rng, layout, chain))
-            for chain, rng in enumerate(rngs)
-        ]
+        starts = [continue_from(fitted.ends[chain], self._start(rng, layout, chain)) for chain, rng in enumerate(rngs)]
         shared = self.share_clusters or bool((known[n_fit:] >= 0).any())
         return self._sample(layout, starts, rngs, shared, "predict", seed)[0]
 

@@ -141,15 +141,7 @@ class EntityResolver(Estimator):
         choices = Choices(boosted=self.boosted)
         with self._bar("learning") as progress:
             fitted = ResolverFit.train(
-                rows,
-                known,
-                groups,
-                features,
-                choices,
-                seed,
-                count_workers(self.n_jobs),
-                progress,
-                conditions,
+                rows, known, groups, features, choices, seed, count_workers(self.n_jobs), progress, conditions
             )
         everyone = np.arange(len(known))
         if self.share_clusters:
@@ -181,6 +173,4 @@ class EntityResolver(Estimator):
         shape = (self.n_chains, max(1, -(-self.count_draws(len(items)) // self.n_chains)))
         engine = self.engine or InThreads(count_workers(self.n_jobs))
         with self._bar("sampling") as progress:
-            return fitted.posterior(
-                rows, groups, items, known, shape, seed, shared, engine, progress, conditions
-            )
+            return fitted.posterior(rows, groups, items, known, shape, seed, shared, engine, progress, conditions)

@@ -148,9 +148,7 @@ def test_a_giant_block_is_bounded_and_reported():
     assert found.oversized[0].n_records == found.oversized[0].largest == n
     assert "equal(country): 1 blocks above the bound with 30,000 records" in found.report()
     # Within the block records were sorted by the phone, the most varied column.
-    by_digit = Blocking(
-        (equal("country", prefix("phone", 1)), equal("country", digits("phone", last=1))), window=1
-    )
+    by_digit = Blocking((equal("country", prefix("phone", 1)), equal("country", digits("phone", last=1))), window=1)
     alone = candidate_pairs(records, by_digit)
     assert len(alone) < 2 * n
     assert alone.recall(person) == 1.0

@@ -70,9 +70,7 @@ def everything(fitted):
     posterior = fitted.posterior_
     arrays = [*posterior.stored.words, posterior.stored.starts, posterior.stored.n_codes, fitted.labels_]
     arrays += [posterior.traces[name] for name in sorted(posterior.traces)]
-    return [
-        np.asarray(array) for array in (*arrays, *(value for end in fitted.fitted_.ends for value in end))
-    ]
+    return [np.asarray(array) for array in (*arrays, *(value for end in fitted.fitted_.ends for value in end))]
 
 
 def same(one, other):
@@ -105,9 +103,7 @@ def test_a_finished_run_is_not_sampled_again_and_makes_room_for_another(tmp_path
     with monkeypatch.context() as patched:
         patched.setattr("scdp.chains.run.sweep", None)
         assert same(model(tmp_path).fit(points(), KNOWN), first)
-    assert same(
-        model(tmp_path, random_state=4).fit(points(), KNOWN), model(random_state=4).fit(points(), KNOWN)
-    )
+    assert same(model(tmp_path, random_state=4).fit(points(), KNOWN), model(random_state=4).fit(points(), KNOWN))
 
 
 def test_new_rows_go_on_too(tmp_path, monkeypatch):
@@ -154,9 +150,7 @@ def pickled(path):
 def test_a_damaged_newest_falls_back_to_the_one_before(tmp_path, monkeypatch, damage):
     killed(monkeypatch, tmp_path)
     damage(newest(tmp_path))
-    with pytest.warns(
-        CheckpointWarning, match=r"damaged: chain1\..\.npz; chain 1 goes on from the one before, at"
-    ):
+    with pytest.warns(CheckpointWarning, match=r"damaged: chain1\..\.npz; chain 1 goes on from the one before, at"):
         again = model(tmp_path).fit(points(), KNOWN)
     assert same(again, model().fit(points(), KNOWN))
 
@@ -235,10 +229,7 @@ def test_the_place_of_checkpoints_is_no_part_of_the_model(tmp_path):
 
 
 def test_a_second_run_is_refused_with_the_process_id_of_the_first(tmp_path):
-    with (
-        FolderLock(tmp_path),
-        pytest.raises(InputError, match=rf"another run \(process {os.getpid()}\) works in it"),
-    ):
+    with FolderLock(tmp_path), pytest.raises(InputError, match=rf"another run \(process {os.getpid()}\) works in it"):
         FolderLock(tmp_path).__enter__()
     with FolderLock(tmp_path):
         pass
@@ -296,11 +287,7 @@ print(same(fitted, whole))
 print(told[0])
 """
     result = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=900, check=False
     )
     assert not result.returncode, result.stderr
     before, is_same, told = result.stdout.splitlines()
@@ -376,15 +363,10 @@ def test_ctrl_c_says_how_to_go_on_and_resume_does(records, tmp_path, monkeypatch
         patched.setattr(ChainCheckpoints, "note_sweep", interrupted)
         result = run(*fit, tmp_path / "model")
     assert result.exit_code == 130
-    assert (
-        "model.checkpoint keeps what was sampled; go on with the same command and --resume" in result.stderr
-    )
+    assert "model.checkpoint keeps what was sampled; go on with the same command and --resume" in result.stderr
     refused = run(*fit, tmp_path / "model")
     assert refused.exit_code == 2
-    assert (
-        "holds the checkpoint of an earlier run; go on with it by the same command and --resume"
-        in refused.stderr
-    )
+    assert "holds the checkpoint of an earlier run; go on with it by the same command and --resume" in refused.stderr
     other = run(*fit, tmp_path / "model", "--resume", "--seed", "5")
     assert other.exit_code == 2
     assert "a run with seed" in other.stderr

@@ -71,9 +71,7 @@ def test_means_from_candidates(case: Case, variant: int):
         items, state = problem(case, seed)
         fast, slow = streams(seed)
         means, changed = conditioned_means.resample_means_from_candidates(fast, items, state, variant, 3)
-        expected, expected_changed = conditioned_plain.resample_means_from_candidates(
-            slow, items, state, variant, 3
-        )
+        expected, expected_changed = conditioned_plain.resample_means_from_candidates(slow, items, state, variant, 3)
         used = np.unique(state.cluster)
         np.testing.assert_allclose(means[used], expected[used], rtol=1e-10)
         assert changed == expected_changed

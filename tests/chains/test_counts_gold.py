@@ -40,9 +40,7 @@ def test_the_log_joint_tells_partitions_apart_as_the_twin_does(kind: str):
     found = [
         log_joint_of_counts(
             laid_out.items,
-            counts_gold.state_of(
-                laid_out, counts_gold.random_slots(rng, laid_out, row), counts_gold.PSEUDO[kind]
-            ),
+            counts_gold.state_of(laid_out, counts_gold.random_slots(rng, laid_out, row), counts_gold.PSEUDO[kind]),
             priors,
         )
         for row in rows
@@ -61,9 +59,7 @@ def test_the_estimator_samples_the_exact_posterior(kind: str):
     pseudo = np.ones((2 if kind == "beta-binomial" else 1, 2))
     weights = [
         likelihood.partition_log_prior(row, groups, 1.0)
-        + sum(
-            counts_gold.log_marginal(counts[row == k], np.array([2.0, 2.0]), pseudo) for k in np.unique(row)
-        )
+        + sum(counts_gold.log_marginal(counts[row == k], np.array([2.0, 2.0]), pseudo) for k in np.unique(row))
         for row in rows
     ]
     p = chi_square(partition_codes(draws), partition_codes(rows), exact.normalize(np.array(weights)))

@@ -43,9 +43,7 @@ def run(
         initial_state(rng, laid_out, init, Priors())
         for rng, init in zip(rngs, ["kmeans", "singletons", "one"], strict=False)
     ]
-    recorder = DrawRecorder(
-        n_chains, schedule.n_draws, laid_out.known_slot, laid_out.items.hidden, shared=shared
-    )
+    recorder = DrawRecorder(n_chains, schedule.n_draws, laid_out.known_slot, laid_out.items.hidden, shared=shared)
     _, traces = run_chains(laid_out.items, starts, rngs, plan, Priors(), schedule, recorder)
     return recorder.finish(traces), traces
 
@@ -54,15 +52,7 @@ class TestLayout:
     @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
     def test_places_are_those_of_points_and_every_distance_is_there(self, case: Case):
         by_points, by_distance, _ = build_both(case, 1)
-        for name in (
-            "group",
-            "hidden",
-            "slot_start",
-            "slot_end",
-            "known_in_slot",
-            "observed",
-            "complete",
-        ):
+        for name in ("group", "hidden", "slot_start", "slot_end", "known_in_slot", "observed", "complete"):
             np.testing.assert_array_equal(getattr(by_distance.items, name), getattr(by_points.items, name))
         np.testing.assert_array_equal(by_distance.known_slot, by_points.known_slot)
         assert by_distance.label_of_slot == by_points.label_of_slot

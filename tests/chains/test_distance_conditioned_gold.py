@@ -9,14 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from centroid_gold import (
-    RATE,
-    STARTS,
-    check_clusters,
-    check_joint,
-    difference_from_scdp1,
-    layout_of,
-)
+from centroid_gold import RATE, STARTS, check_clusters, check_joint, difference_from_scdp1, layout_of
 from gold_tools import FALSE_ALARM, LAYOUTS, kolmogorov, make_problem, stream
 from scdp.chains.distances.centroids import centroids_of
 from scdp.chains.distances.clusters import update_separation_rate
@@ -30,11 +23,7 @@ each_variant = pytest.mark.parametrize("variant", ["normalized", "mean"])
 @each_variant
 @pytest.mark.parametrize(
     ("layout", "kernel"),
-    [
-        ("missing values", "clusters"),
-        ("missing values", "split-merge, 3 attempts"),
-        ("two documents", "both moves"),
-    ],
+    [("missing values", "clusters"), ("missing values", "split-merge, 3 attempts"), ("two documents", "both moves")],
 )
 def test_clusters(layout: str, kernel: str, variant: str):
     assert check_clusters(layout, kernel, variant) > FALSE_ALARM
@@ -87,10 +76,7 @@ def test_separation_rate_by_quadrature(variant: str):
     density = np.exp(log_density - log_density.max())
     cumulative = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(grid))])
     cumulative /= cumulative[-1]
-    rng, centroids = (
-        stream(f"separation rate by centroids {variant}"),
-        centroids_of(items, state.cluster, code),
-    )
+    rng, centroids = (stream(f"separation rate by centroids {variant}"), centroids_of(items, state.cluster, code))
     n = STARTS // 2
     after = np.empty(n)
     for s, rate in enumerate(np.interp(rng.random(n), cumulative, grid)):

@@ -9,12 +9,7 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
-from scdp.chains.distances.centroids import (
-    Centroids,
-    centroids_of,
-    log_joint_of_centroids,
-    separation_by_distance,
-)
+from scdp.chains.distances.centroids import Centroids, centroids_of, log_joint_of_centroids, separation_by_distance
 from scdp.chains.distances.clusters import resample_clusters_by_distance
 from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.items import DistanceItems, lay_out_distances
@@ -123,9 +118,7 @@ def test_a_pass_that_opens_many_clusters_makes_room_for_them():
         separation_rate=1e-4,
     )
     centroids = centroids_of(laid_out.items, state.cluster, NORMALIZED)
-    new, _, opened, _ = resample_clusters_by_distance(
-        np.random.default_rng(0), laid_out.items, state, centroids
-    )
+    new, _, opened, _ = resample_clusters_by_distance(np.random.default_rng(0), laid_out.items, state, centroids)
     assert opened > 2 * centroids.room[0]
     after = centroids_of(laid_out.items, new, NORMALIZED)
     np.testing.assert_allclose(centroids.total, after.total, rtol=1e-10)

@@ -68,9 +68,7 @@ def test_clusters(layout: str, kernel: str):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_exact_posterior_is_the_same(layout: str):
     problem, rows, probability, _ = clusters_problem(layout)
-    weights = np.array(
-        [distance_plain.log_partition(items_of(problem), problem.template, row) for row in rows]
-    )
+    weights = np.array([distance_plain.log_partition(items_of(problem), problem.template, row) for row in rows])
     np.testing.assert_allclose(exact.normalize(weights), probability, rtol=1e-9)
 
 

@@ -113,14 +113,10 @@ class TestTwins:
             fast, slow = streams(seed)
             for _ in range(3):
                 new, moved, _, negative = distance_clusters.resample_clusters_by_distance(fast, items, state)
-                expected, expected_moved, expected_negative = distance_plain.resample_clusters(
-                    slow, items, state
-                )
+                expected, expected_moved, expected_negative = distance_plain.resample_clusters(slow, items, state)
                 np.testing.assert_array_equal(new, expected)
                 assert negative == expected_negative
-                assert (
-                    moved >= expected_moved
-                )  # an item that leaves and comes back to its slot has moved twice
+                assert moved >= expected_moved  # an item that leaves and comes back to its slot has moved twice
                 negatives += negative
                 state = state._replace(cluster=new)
             assert_streams_match(fast, slow)
@@ -148,9 +144,7 @@ class TestTwins:
             items, state = build(case, seed, geometry)
             fast, slow = streams(seed)
             for _ in range(3):
-                new, rows, moved, negative = distance_types.resample_types_by_distance(
-                    fast, items, state, n_auxiliary
-                )
+                new, rows, moved, negative = distance_types.resample_types_by_distance(fast, items, state, n_auxiliary)
                 expected, expected_rows, expected_moved, expected_negative = distance_plain.resample_types(
                     slow, items, state, n_auxiliary
                 )

@@ -69,9 +69,7 @@ def test_known_labels_and_groups_constrain():
 def test_cluster_posterior_is_bayes():
     rng = np.random.default_rng(5)
     points, precision = rng.normal(size=(3, 2)), rng.gamma(2.0, 1.0, (3, 2))
-    rows, probability = exact.cluster_posterior(
-        points, precision, np.full(3, -1), np.zeros(3, np.int64), 0.7, 1.2
-    )
+    rows, probability = exact.cluster_posterior(points, precision, np.full(3, -1), np.zeros(3, np.int64), 0.7, 1.2)
     weight = {}
     for blocks in ([[0, 1, 2]], [[0, 1], [2]], [[0, 2], [1]], [[1, 2], [0]], [[0], [1], [2]]):
         labels = np.empty(3, np.int64)

@@ -49,8 +49,7 @@ def test_marginal_is_exchangeable(missing: bool):
 def test_marginal_is_a_multivariate_normal():
     points, precision = cluster_of(4, missing=False)
     expected = sum(
-        stats.multivariate_normal(cov=np.diag(1 / precision[:, f]) + VARIANCE).logpdf(points[:, f])
-        for f in range(3)
+        stats.multivariate_normal(cov=np.diag(1 / precision[:, f]) + VARIANCE).logpdf(points[:, f]) for f in range(3)
     )
     assert likelihood.cluster_log_marginal(points, precision, VARIANCE) == pytest.approx(expected, abs=1e-10)
 
@@ -66,16 +65,12 @@ def test_missing_value_is_integrated_out():
 
     integral, _ = integrate.quad(density, -60, 60, epsabs=1e-13, limit=200)
     points[2] = np.nan
-    assert likelihood.cluster_log_marginal(points, precision, VARIANCE) == pytest.approx(
-        np.log(integral), abs=1e-8
-    )
+    assert likelihood.cluster_log_marginal(points, precision, VARIANCE) == pytest.approx(np.log(integral), abs=1e-8)
 
 
 def test_nobody_and_nothing_observed():
     nothing = np.full((2, 3), np.nan)
-    assert likelihood.cluster_log_marginal(nothing, np.ones((2, 3)), VARIANCE) == pytest.approx(
-        0.0, abs=1e-14
-    )
+    assert likelihood.cluster_log_marginal(nothing, np.ones((2, 3)), VARIANCE) == pytest.approx(0.0, abs=1e-14)
     assert likelihood.cluster_log_marginal(np.empty((0, 3)), np.empty((0, 3)), VARIANCE) == 0.0
 
 
@@ -112,9 +107,7 @@ def test_log_joint_is_the_sum_of_its_parts():
     precision, groups = rng.gamma(2.0, 1.0, (2, 2)), np.array([0, 0, 0, 1])
     priors = Priors(cluster_concentration=GammaPrior(2.0, 3.0), type_concentration=GammaPrior(1.5, 0.5))
     shape, rate = np.array([1.2, 0.8]), np.array([0.7, 1.5])
-    found = likelihood.log_joint(
-        points, clusters, types, precision, groups, 0.8, 1.4, shape, rate, priors, VARIANCE
-    )
+    found = likelihood.log_joint(points, clusters, types, precision, groups, 0.8, 1.4, shape, rate, priors, VARIANCE)
     normal = sum(
         stats.multivariate_normal(
             cov=np.diag(1 / precision[types[clusters == k], f]) + VARIANCE, allow_singular=False

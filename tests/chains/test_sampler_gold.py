@@ -34,9 +34,7 @@ class TestJoint:
         assert_accepted(gold_checks.check_joint(layout, kernel))
 
 
-@pytest.mark.parametrize(
-    ("kernel", "shapes"), [("types", "equal"), ("types", "unequal"), ("precisions", "unequal")]
-)
+@pytest.mark.parametrize(("kernel", "shapes"), [("types", "equal"), ("types", "unequal"), ("precisions", "unequal")])
 def test_types_under_the_gamma_prior(kernel: str, shapes: str):
     assert_accepted(gold_checks.check_gamma_types("missing values", kernel, shapes))
 

@@ -21,16 +21,12 @@ COMMAND_FILES = sorted((Path(scdp.__file__).parent / "cli").rglob("*_command*.py
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "scdp.cli", *arguments], capture_output=True, text=True, timeout=900
-    )
+    return subprocess.run([sys.executable, "-m", "scdp.cli", *arguments], capture_output=True, text=True, timeout=900)
 
 
 def modules_loaded_by(statement):
     code = f"import sys; {statement}; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900)
     return {name.split(".")[0] for name in done.stdout.split()}
 
 
@@ -72,8 +68,7 @@ def test_shells_complete_commands_and_options(shell, monkeypatch):
         return CliRunner().invoke(main, [], env=environment, prog_name="scdp").stdout
 
     assert (
-        "_SCDP_COMPLETE"
-        in CliRunner().invoke(main, env={"_SCDP_COMPLETE": f"{shell}_source"}, prog_name="scdp").stdout
+        "_SCDP_COMPLETE" in CliRunner().invoke(main, env={"_SCDP_COMPLETE": f"{shell}_source"}, prog_name="scdp").stdout
     )
     assert "cluster" in completed(["scdp"], "clu")
     assert "--answer" in completed(["scdp", "cluster"], "--an")
@@ -83,9 +78,7 @@ def test_help_shows_examples():
     assert "Examples:\n    scdp " in CliRunner().invoke(main, ["--help"]).output
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--nonsense"], ["nonsense"], ["evaluate"], ["evaluate", "--nonsense"]]
-)
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["evaluate"], ["evaluate", "--nonsense"]])
 def test_wrong_usage_exits_with_2(arguments):
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2
@@ -142,8 +135,6 @@ def test_a_closed_pipe_is_no_error_to_talk_about(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     arguments = [sys.executable, "-m", "scdp.cli", "evaluate", "a.csv", "a.csv"]
-    done = subprocess.run(
-        arguments, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=900, cwd=tmp_path
-    )
+    done = subprocess.run(arguments, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=900, cwd=tmp_path)
     os.close(writer)
     assert done.stderr == ""

@@ -61,9 +61,7 @@ def test_the_table_is_aligned_and_says_what_the_numbers_are(folder):
     rows = [line.split(maxsplit=2) for line in lines[2:]]
     assert {key: value for key, value, _ in rows} == {key: f"{value:.4f}" for key, value in EXPECTED.items()}
     assert len({line.index(".") for line in lines[2:]}) == 1
-    assert all(
-        ("lower is better" in text) == (key in ("ced", "vi", "ced_merge_free")) for key, _, text in rows
-    )
+    assert all(("lower is better" in text) == (key in ("ced", "vi", "ced_merge_free")) for key, _, text in rows)
 
 
 def test_precision_and_recall_are_not_swapped(folder):
@@ -93,10 +91,7 @@ def test_formats_mix(folder):
 )
 def test_columns_are_found_or_named(folder, predicted, gold, options):
     result = evaluate(
-        "--json",
-        *options,
-        predicted=PREDICTED.replace("id,cluster", predicted),
-        gold=GOLD.replace("id,cluster", gold),
+        "--json", *options, predicted=PREDICTED.replace("id,cluster", predicted), gold=GOLD.replace("id,cluster", gold)
     )
     assert json.loads(result.stdout) == pytest.approx({"items": 5, **EXPECTED})
 
@@ -128,14 +123,8 @@ def test_the_first_id_column_that_both_files_have_is_taken(folder):
         ({"gold": GOLD + "h,9\n"}, "gold.csv: 1 of its 6 ids are not in predicted.csv, the first is 'h'"),
         ({"predicted": ""}, "predicted.csv: the file is empty"),
         ({"gold": "id,cluster\n"}, "gold.csv: the file holds no records"),
-        (
-            {"gold": "id,cluster\na,Привет\n".encode("cp1251")},
-            "gold.csv: row 2 (byte 13) is not UTF-8 text; save",
-        ),
-        (
-            {"predicted": PREDICTED.replace("c,2", "c, ")},
-            "predicted.csv: row 4 has no 'cluster'; fill that cell",
-        ),
+        ({"gold": "id,cluster\na,Привет\n".encode("cp1251")}, "gold.csv: row 2 (byte 13) is not UTF-8 text; save"),
+        ({"predicted": PREDICTED.replace("c,2", "c, ")}, "predicted.csv: row 4 has no 'cluster'; fill that cell"),
         ({"gold": GOLD.replace("d,x", ",x")}, "gold.csv: row 3 has no 'id'; fill that cell"),
     ],
 )
@@ -174,10 +163,7 @@ def test_bad_paths_are_refused(folder, arguments, message):
 
 def run(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "scdp.cli", "evaluate", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=900,
+        [sys.executable, "-m", "scdp.cli", "evaluate", *arguments], capture_output=True, text=True, timeout=900
     )
 
 
@@ -207,19 +193,13 @@ def test_the_installed_script_runs():
 
 def test_ids_are_found_under_different_names_and_said(folder):
     result = evaluate(
-        predicted="rec;Kunden-Nr\n1;a\n1;b\n2;c\n".replace("rec", "cluster"),
-        gold="entity,key\nx,a\nx,b\ny,c\n",
+        predicted="rec;Kunden-Nr\n1;a\n1;b\n2;c\n".replace("rec", "cluster"), gold="entity,key\nx,a\nx,b\ny,c\n"
     )
     assert result.exit_code == 0, result.output
     assert "ids are in 'Kunden-Nr' of" in result.stderr
     assert "separated by semicolons" in result.stderr
     assert re.search(r"^f +1\.0000", result.stdout, re.MULTILINE)
     named = evaluate(
-        "--id",
-        "Kunden-Nr",
-        "--gold-id",
-        "key",
-        predicted="cluster;Kunden-Nr\n1;a\n",
-        gold="entity,key\nx,a\n",
+        "--id", "Kunden-Nr", "--gold-id", "key", predicted="cluster;Kunden-Nr\n1;a\n", gold="entity,key\nx,a\n"
     )
     assert named.exit_code == 0, named.output

@@ -25,9 +25,7 @@ def folder(monkeypatch, tmp_path):
     monkeypatch.setenv("SCDP_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SCDP_OFFLINE", "1")
-    monkeypatch.setattr(
-        sources, "_SOURCES", (made_source("whole", "raw/a.csv"), made_source("half", "a", "b"))
-    )
+    monkeypatch.setattr(sources, "_SOURCES", (made_source("whole", "raw/a.csv"), made_source("half", "a", "b")))
     monkeypatch.setattr("scdp.cli.demo_commands.NAMES", ("whole", "half"))
     for place in ("whole/raw/a.csv", "half/a"):
         (tmp_path / "data" / place).parent.mkdir(parents=True)

@@ -91,9 +91,7 @@ def test_the_words_agree_with_the_files(small_demo):
         for name, column in (("clusters.csv", "cluster"), ("gold.csv", "entity"))
     )
     words = " ".join(result.stdout.split())
-    count, low, high = map(
-        int, re.search(r"(\d+) people \(90 %: (\d+) to (\d+)\); in truth 6\.", words).groups()
-    )
+    count, low, high = map(int, re.search(r"(\d+) people \(90 %: (\d+) to (\d+)\); in truth 6\.", words).groups())
     assert count == len(set(found))
     assert low <= high
     true_f = re.search(r"Estimated F \d\.\d\d \(90 %: .*?\); in truth (\d\.\d\d)\.", words)[1]
@@ -102,9 +100,7 @@ def test_the_words_agree_with_the_files(small_demo):
 
 
 def test_questions_are_about_uncertain_pairs_and_share_no_record(small_demo):
-    asked = re.findall(
-        r"Are (p\d\d) and (p\d\d) the same person\? Probability 0\.\d\d\.", small_demo[1].stdout
-    )
+    asked = re.findall(r"Are (p\d\d) and (p\d\d) the same person\? Probability 0\.\d\d\.", small_demo[1].stdout)
     assert len(asked) <= demo_commands.N_QUESTIONS
     assert len({name for pair in asked for name in pair}) == 2 * len(asked)
 
@@ -119,9 +115,7 @@ def test_a_file_in_the_way_is_one_sentence_before_any_work(tmp_path):
     place.write_text("mine")
     result = CliRunner().invoke(main, ["demo", "--out", str(place)])
     assert result.exit_code == 2
-    assert result.stderr == (
-        f"scdp: error: {place}: there is a file of this name; give another folder with --out\n"
-    )
+    assert result.stderr == (f"scdp: error: {place}: there is a file of this name; give another folder with --out\n")
     assert place.read_text() == "mine"
 
 
@@ -144,9 +138,7 @@ def test_tables_are_the_same_again_and_agree_with_one_another():
         again = make_tables(name)
         assert all((tables[part][k] == again[part][k]).all() for part in tables for k in tables[part])
         truth = dict(zip(tables["gold_all"]["id"], tables["gold_all"]["entity"], strict=True))
-        known = [
-            (i, e) for i, e in zip(tables[name]["id"], tables[name]["entity"], strict=True) if e is not None
-        ]
+        known = [(i, e) for i, e in zip(tables[name]["id"], tables[name]["entity"], strict=True) if e is not None]
         assert 0.3 * tutorial.N_RECORDS < len(known) < 0.7 * tutorial.N_RECORDS
         assert all(truth[identifier] == entity for identifier, entity in known)
         assert "entity" not in tables["new"]

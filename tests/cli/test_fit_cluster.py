@@ -14,17 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from product_cases import (
-    QUICK,
-    SPEC,
-    citations,
-    done,
-    fitted_folder,
-    read_csv,
-    rows_of,
-    run,
-    write_csv,
-)
+from product_cases import QUICK, SPEC, citations, done, fitted_folder, read_csv, rows_of, run, write_csv
 from scdp import SCDP, EntityResolver, Spec, metrics
 from scdp.datasets import make_records
 from scdp.errors import InputError
@@ -66,24 +56,12 @@ def test_a_proposed_spec_is_commented_and_can_be_edited_and_used(folder, tmp_pat
     shorter = text[: text.rindex("# ")]
     (tmp_path / "spec.toml").write_text(shorter, encoding="utf-8")
     spec = Spec.from_toml(tmp_path / "spec.toml")
-    done(
-        "fit",
-        folder / "train.csv",
-        "--spec",
-        tmp_path / "spec.toml",
-        "--out",
-        tmp_path / "model",
-        *QUICK,
-        "--quiet",
-    )
+    done("fit", folder / "train.csv", "--spec", tmp_path / "spec.toml", "--out", tmp_path / "model", *QUICK, "--quiet")
     assert SCDP.load(tmp_path / "model").spec.names == spec.names
 
 
 def test_options_count_for_more_than_the_spec_and_columns_are_found_by_name(tmp_path):
-    rows = [
-        {"rec_id": row["id"], "paper": row["entity"], "title": row["title"]}
-        for row in rows_of(citations()[0])
-    ]
+    rows = [{"rec_id": row["id"], "paper": row["entity"], "title": row["title"]} for row in rows_of(citations()[0])]
     write_csv(tmp_path / "a.csv", rows)
     (tmp_path / "spec.toml").write_text(
         'entity = "nothing"\n[[field]]\nkind = "edit"\ncolumn = "title"\n', encoding="utf-8"
@@ -116,15 +94,7 @@ def test_rows_without_an_entity_are_unknown_and_sampling_takes_whole_clusters(fo
     unknown = [row["entity"] == "" for row in some]
     assert len(model.posterior_.hidden) == sum(unknown) > 0
     result = done(
-        "fit",
-        tmp_path / "a.csv",
-        "--spec",
-        folder / "spec.toml",
-        "--out",
-        tmp_path / "few",
-        *QUICK,
-        "--sample",
-        "3",
+        "fit", tmp_path / "a.csv", "--spec", folder / "spec.toml", "--out", tmp_path / "few", *QUICK, "--sample", "3"
     )
     few = SCDP.load(tmp_path / "few")
     assert len(np.unique(few.labels_)) == 3
@@ -209,9 +179,7 @@ def test_names_and_probabilities_do_not_depend_on_the_order_of_rows(folder, tmp_
     random.Random(1).shuffle(rows)
     write_csv(tmp_path / "shuffled.csv", rows)
     done("cluster", folder / "model", tmp_path / "shuffled.csv", "--out", tmp_path / "b.csv")
-    first, second = (
-        sorted(read_csv(tmp_path / name), key=lambda row: row["id"]) for name in ("a.csv", "b.csv")
-    )
+    first, second = (sorted(read_csv(tmp_path / name), key=lambda row: row["id"]) for name in ("a.csv", "b.csv"))
     assert first == second
     for name in {row["cluster"] for row in first}:
         assert name == "c-" + min(row["id"] for row in first if row["cluster"] == name)
@@ -246,12 +214,7 @@ def test_every_kind_of_file_goes_in_and_out(kind, folder, tmp_path):
 
 
 def test_columns_with_quotes_in_their_names_survive_parquet(tmp_path):
-    columns = {
-        'a "b"; DROP TABLE x --': ["1'", '"'],
-        "n": [0.5, 0.25],
-        "t": [True, False],
-        "none": [None, "x"],
-    }
+    columns = {'a "b"; DROP TABLE x --': ["1'", '"'], "n": [0.5, 0.25], "t": [True, False], "none": [None, "x"]}
     with Staged() as staged:
         stage_table(staged, tmp_path / "it's.parquet", columns)
     again = read_records(tmp_path / "it's.parquet")
@@ -323,13 +286,7 @@ def test_given_clusters_keep_names_and_records_and_gain_new_ones(folder, tmp_pat
     known = [{"id": row["id"], "cluster": f"paper {row['entity']}"} for row in half]
     write_csv(tmp_path / "known.csv", known)
     done(
-        "cluster",
-        folder / "model",
-        folder / "test.csv",
-        "--known",
-        tmp_path / "known.csv",
-        "--out",
-        tmp_path / "c.csv",
+        "cluster", folder / "model", folder / "test.csv", "--known", tmp_path / "known.csv", "--out", tmp_path / "c.csv"
     )
     found = read_csv(tmp_path / "c.csv")
     cluster = clusters_of(tmp_path / "c.csv")
@@ -373,8 +330,7 @@ def test_a_thousand_records_in_ten_batches_rename_nothing_and_at_once_take_littl
     made = make_records(1400, kind="people", mean_cluster_size=3, seed=5)
     names = ("first_name", "surname", "birth_date", "postcode", "phone")
     rows = [
-        {"id": str(made.ids[k]), "entity": str(made.clusters[k])}
-        | {name: made.data[name][k] or "" for name in names}
+        {"id": str(made.ids[k]), "entity": str(made.clusters[k])} | {name: made.data[name][k] or "" for name in names}
         for k in range(len(made))
     ]
     shown = {entity for entity in made.clusters if int(entity[1:]) % 5 == 0}
@@ -389,23 +345,14 @@ def test_a_thousand_records_in_ten_batches_rename_nothing_and_at_once_take_littl
     for end in range(100, 1001, 100):
         write_csv(tmp_path / "so far.csv", rows[:end])
         known = ("--known", out) if before else ()
-        done(
-            "cluster", tmp_path / "model", tmp_path / "so far.csv", *known, "--out", out, "--quiet", "--force"
-        )
+        done("cluster", tmp_path / "model", tmp_path / "so far.csv", *known, "--out", out, "--quiet", "--force")
         after = clusters_of(out)
         assert {identifier: after[identifier] for identifier in before} == before
         assert len(after) == end
         before = after
     gold = {row["id"]: row["entity"] for row in rows}
     score = metrics.f_score([gold[identifier] for identifier in before], list(before.values()))
-    at_once = (
-        "cluster",
-        tmp_path / "model",
-        tmp_path / "so far.csv",
-        "--out",
-        tmp_path / "once.csv",
-        "--force",
-    )
+    at_once = ("cluster", tmp_path / "model", tmp_path / "so far.csv", "--out", tmp_path / "once.csv", "--force")
     # Compiling takes memory of its own: once is allowed to find the kernels not compiled yet.
     assert peak_memory(*at_once) < 500 or peak_memory(*at_once) < 500
     found = clusters_of(tmp_path / "once.csv")

@@ -124,9 +124,7 @@ WRITING = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "there"), WRITING, ids=lambda value: value if isinstance(value, str) else ""
-)
+@pytest.mark.parametrize(("arguments", "there"), WRITING, ids=lambda value: value if isinstance(value, str) else "")
 def test_nothing_is_replaced_without_force(folder, monkeypatch, arguments, there):
     monkeypatch.chdir(folder)
     Path(there).parent.mkdir(exist_ok=True)
@@ -230,13 +228,7 @@ def test_clusters_into_a_folder_are_refused_in_a_sentence(folder, monkeypatch):
 
 def test_files_of_similar_names_are_not_deleted(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    mine = [
-        "fit/chainsaw.npz",
-        "fit/.keep.part",
-        "shards/shard-list.npz",
-        "shards/shard-1.npy",
-        "predict/chain.npz",
-    ]
+    mine = ["fit/chainsaw.npz", "fit/.keep.part", "shards/shard-list.npz", "shards/shard-1.npy", "predict/chain.npz"]
     for name in mine:
         Path("kept", name).parent.mkdir(parents=True, exist_ok=True)
         Path("kept", name).write_text("mine")
@@ -244,9 +236,7 @@ def test_files_of_similar_names_are_not_deleted(folder, monkeypatch):
     done(*fit, "--out", "m1")
     done(*fit, "--out", "m2", "--resume")
     done(*CLUSTER, "--out", "c.csv", "--checkpoint", "kept", "--resume", "--quiet")
-    assert sorted(
-        str(path.relative_to("kept")) for path in Path("kept").rglob("*") if path.is_file()
-    ) == sorted(mine)
+    assert sorted(str(path.relative_to("kept")) for path in Path("kept").rglob("*") if path.is_file()) == sorted(mine)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX")

@@ -99,9 +99,7 @@ def test_given_clusters_keep_their_names_and_records(folder: Path, tmp_path: Pat
         assert float(rows[row["id"]]["probability"]) == 1
     others = [name for name in gold if name not in {row["id"] for row in given}]
     names = {row["cluster"] for row in given}
-    joined = [
-        rows[name]["cluster"] == f"paper {gold[name]}" for name in others if f"paper {gold[name]}" in names
-    ]
+    joined = [rows[name]["cluster"] == f"paper {gold[name]}" for name in others if f"paper {gold[name]}" in names]
     assert np.mean(joined) > 0.8
     done(*arguments, "--out", tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "c.csv").read_bytes()
@@ -182,8 +180,6 @@ def test_clusters_that_are_filled_in_are_kept_with_a_model(folder: Path, tmp_pat
     for row in rows[::3]:
         assert found[row["id"]]["cluster"] == row["group"]
         assert float(found[row["id"]]["probability"]) == 1
-    refused = run(
-        "cluster", folder / "model", tmp_path / "test.csv", "--entity", "wrong", "--out", tmp_path / "d.csv"
-    )
+    refused = run("cluster", folder / "model", tmp_path / "test.csv", "--entity", "wrong", "--out", tmp_path / "d.csv")
     assert refused.exit_code == 2
     assert "wrong" in refused.stderr

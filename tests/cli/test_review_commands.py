@@ -63,9 +63,7 @@ def test_killed_after_an_answer_the_answer_is_there(result: Path):
 
 
 def test_a_review_in_the_terminal_is_kept_beside_the_result(result: Path):
-    told = CliRunner().invoke(
-        main, ["review", str(result), "--terminal", "--who", "ann"], input="d\nu\nc\n\nq\n"
-    )
+    told = CliRunner().invoke(main, ["review", str(result), "--terminal", "--who", "ann"], input="d\nu\nc\n\nq\n")
     assert told.exit_code == 0, told.output
     decided = read_decisions(result / "decisions.jsonl")
     assert {one.who for one in decided} == {"ann"}
@@ -110,9 +108,7 @@ def test_labels_are_asked_for_where_there_are_none(tmp_path: Path):
     with Staged() as staged:
         stage_table(staged, table, columns)
     out = tmp_path / "decisions.jsonl"
-    told = CliRunner().invoke(
-        main, ["label", str(table), "--out", str(out), "--terminal"], input="d\nd\nc\nd\nq\n"
-    )
+    told = CliRunner().invoke(main, ["label", str(table), "--out", str(out), "--terminal"], input="d\nd\nc\nd\nq\n")
     assert told.exit_code == 0, told.output
     decided = read_decisions(out)
     assert len(decided) == 4

@@ -75,9 +75,7 @@ def write_database(rows: list[list[str]], folder: Path) -> str:
     import duckdb
 
     with duckdb.connect(str(folder / "people.duckdb")) as connection:
-        connection.execute(
-            f"CREATE TABLE people AS FROM read_csv('{write_commas(rows, folder)}', all_varchar = true)"
-        )
+        connection.execute(f"CREATE TABLE people AS FROM read_csv('{write_commas(rows, folder)}', all_varchar = true)")
     return f"duckdb:{folder / 'people.duckdb'}?SELECT * FROM people"
 
 

@@ -18,9 +18,7 @@ from scdp.table.records import Records
 def table(n: int, length: int, **more: list[str | None]) -> Records:
     texts = [f"{k:07d}".ljust(length, "x") for k in range(n)]
     columns = {"text": texts, "code": ["c" * length] * n, **more}
-    return Records(
-        {name: np.array([*cells, None], dtype=object)[:-1] for name, cells in columns.items()}, "t.csv"
-    )
+    return Records({name: np.array([*cells, None], dtype=object)[:-1] for name, cells in columns.items()}, "t.csv")
 
 
 EDIT = (compare.edit("text"),)

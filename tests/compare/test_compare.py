@@ -116,9 +116,7 @@ def test_pairs_equal_the_slow_twin_on_random_unicode(kind, steps):
 @pytest.mark.parametrize(("kind", "part"), [("edit_head", head), ("edit_abbreviation", abbreviation)])
 def test_edit_on_a_part_equals_the_twin(kind, part):
     texts = random_texts(seed=5)
-    found = compare.make_comparison(kind, "x").pairs(
-        texts, np.arange(N_PAIRS), np.arange(N_PAIRS, 2 * N_PAIRS)
-    )
+    found = compare.make_comparison(kind, "x").pairs(texts, np.arange(N_PAIRS), np.arange(N_PAIRS, 2 * N_PAIRS))
     ready = [slow_clean(part(text)) for text in texts]
     wanted = [expected(slow_levenshtein, a, b) for a, b in zip(ready[:N_PAIRS], ready[N_PAIRS:], strict=True)]
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
@@ -152,9 +150,7 @@ def test_shared_coauthors_equals_the_slow_twin():
               "José Núñez", "Christopher Manning", "Christofer Manning", "漢字 漢"]  # fmt: skip
     lists = [source.sample(people, source.randrange(5)) for _ in range(2 * N_PAIRS)]
     comparison = compare.shared_coauthors("x", separator=";")
-    found = comparison.pairs(
-        ["; ".join(names) for names in lists], np.arange(N_PAIRS), np.arange(N_PAIRS, 2 * N_PAIRS)
-    )
+    found = comparison.pairs(["; ".join(names) for names in lists], np.arange(N_PAIRS), np.arange(N_PAIRS, 2 * N_PAIRS))
 
     def slow(a: list[str], b: list[str]) -> float:
         if not a or not b:
@@ -187,9 +183,7 @@ def test_learned_scale_is_the_95th_percentile_of_the_differences():
     numbers = np.random.default_rng(0).normal(size=300)
     i, j = np.triu_indices(300, k=1)
     assert learned_scale(numbers) == pytest.approx(np.percentile(np.abs(numbers[i] - numbers[j]), 95))
-    assert learned_scale(np.random.default_rng(1).normal(size=50_000)) == pytest.approx(
-        1.96 * 2**0.5, rel=0.02
-    )
+    assert learned_scale(np.random.default_rng(1).normal(size=50_000)) == pytest.approx(1.96 * 2**0.5, rel=0.02)
     assert learned_scale(np.array([5.0] * 99 + [8.0])) == 3.0
     assert learned_scale(np.array([5.0, 5.0])) == 1.0
     assert learned_scale(np.array([5.0])) == 1.0
@@ -233,14 +227,7 @@ def test_heads_digits_years_and_numbers():
     assert [head("George W. Bush ."), head("..."), head("one")] == ["Bush", "", "one"]
     assert digits("+44 (20) 7946-0958") == "442079460958"
     assert [year("(1995)."), year("12345 and 96"), year("to appear, June 1997")] == ["1995", "", "1997"]
-    found = [
-        number("1,234.5 kg"),
-        number("-3"),
-        number("1990-1995"),
-        number("x1"),
-        number("none"),
-        number("9" * 400),
-    ]
+    found = [number("1,234.5 kg"), number("-3"), number("1990-1995"), number("x1"), number("none"), number("9" * 400)]
     assert found == [1234.5, -3.0, 1990.0, 1.0, None, None]
 
 
@@ -312,9 +299,7 @@ def one_column(cells: list[object]) -> Records:
 
 
 def test_bad_cells_are_named():
-    with pytest.raises(
-        InputError, match=r"people.csv, row 2, column 'x': 1,048,576 characters, more than the 20,000"
-    ):
+    with pytest.raises(InputError, match=r"people.csv, row 2, column 'x': 1,048,576 characters, more than the 20,000"):
         compare.edit("x").prepare(one_column(["a", "b" * 2**20]))
     with pytest.raises(InputError, match=r"people.csv, row 3, column 'x': a cell of type list"):
         compare.edit("x").prepare(one_column(["a", 3, ["b"]]))

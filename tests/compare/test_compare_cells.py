@@ -22,19 +22,7 @@ from scdp.compare.prepared import LONGEST_CELL, often_the_same, prepare_all
 from scdp.errors import InputError
 from scdp.table.records import Records
 
-CELLS = [
-    None,
-    "",
-    "Ann  Lee",
-    "ann lee",
-    "ANN-LEE",
-    "Zoë",
-    " x ",
-    "--",
-    "B. Li and C. Wu",
-    "1990",
-    "12 May 1990",
-]
+CELLS = [None, "", "Ann  Lee", "ann lee", "ANN-LEE", "Zoë", " x ", "--", "B. Li and C. Wu", "1990", "12 May 1990"]
 CELLS += ["7", "7.0", "a\tb", "a\x1fb", "trailing ", " leading", "é", "3,000 euro"]
 
 
@@ -88,9 +76,7 @@ def test_columns_are_encoded_as_row_by_row(comparison, ascii_only):
     assert found.codes.dtype == np.int32
 
 
-@pytest.mark.parametrize(
-    "steps", [STANDARD, (), ("spaces",), ("lower",), ("spaces", "punctuation"), tuple(STEPS)]
-)
+@pytest.mark.parametrize("steps", [STANDARD, (), ("spaces",), ("lower",), ("spaces", "punctuation"), tuple(STEPS)])
 def test_cleaning_many_texts_is_cleaning_each(steps):
     texts = [cell or "" for cell in CELLS]
     plain = [text for text in texts if text.isascii()]
@@ -110,19 +96,14 @@ def test_numbers_and_truth_values_that_python_takes_for_equal_stay_apart():
     ("cells", "message"),
     [
         ({"c0": ["a", "b" * 30_000, ["c"]], "c1": ["x", "y", "z"]}, "row 2, column 'c0': 30,000 char"),
-        (
-            {"c0": ["a", ["c"], "b" * 30_000], "c1": ["x", "y", "z"]},
-            "row 2, column 'c0': a cell of type list",
-        ),
+        ({"c0": ["a", ["c"], "b" * 30_000], "c1": ["x", "y", "z"]}, "row 2, column 'c0': a cell of type list"),
         ({"c0": ["a", "b", "c"], "c1": ["x", 3, {1}]}, "row 3, column 'c1': a cell of type set"),
         ({"c0": ["a", "b" * 15_000, "c"], "c1": ["x", "y" * 15_000, "z"]}, "row 2, column 'c1': 30,000 char"),
         ({"c0": ["a", "\ufdfa" * 1500, "c" * 30_000], "c1": ["x"] * 3}, "row 2, column 'mine': 27,002 char"),
     ],
 )
 def test_the_first_bad_row_is_named(cells, message):
-    records = Records(
-        {name: np.array([*column, None], object)[:-1] for name, column in cells.items()}, "f.csv"
-    )
+    records = Records({name: np.array([*column, None], object)[:-1] for name, column in cells.items()}, "f.csv")
     with pytest.raises(InputError, match=f"^f.csv, {message}"):
         compare.edit(["c0", "c1"], name="mine").prepare(records)
 

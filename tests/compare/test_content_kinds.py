@@ -27,36 +27,10 @@ from twins import kinds as twins
 N_PAIRS = 10_000
 FIRST = ["John", "Jon", "Johnny", "Robert", "Bob", "Bobby", "Mary", "Maria", "Łukasz", "Zoë", "Иван", "J.",
          "R", "JR", "A. B."]  # fmt: skip
-LAST = [
-    "Smith",
-    "Smyth",
-    "O'Brien",
-    "OBrien",
-    "van der Berg",
-    "Berg",
-    "Müller",
-    "Mueller",
-    "Garcia-Lopez",
-    "Lee",
-    "李",
-]
+LAST = ["Smith", "Smyth", "O'Brien", "OBrien", "van der Berg", "Berg", "Müller", "Mueller", "Garcia-Lopez", "Lee", "李"]
 TITLES = ["", "", "", "Mr. ", "Mrs ", "Dr. ", "Sir "]
 SUFFIXES = ["", "", "", " Jr.", " Sr", " III", ", Jr."]
-WORDS = [
-    "acme",
-    "acmee",
-    "wonka",
-    "foods",
-    "food",
-    "systems",
-    "sistems",
-    "3m",
-    "7",
-    "a",
-    "global",
-    "globl",
-    "trading",
-]
+WORDS = ["acme", "acmee", "wonka", "foods", "food", "systems", "sistems", "3m", "7", "a", "global", "globl", "trading"]
 LEGAL = ["", " Inc.", " S.A.", " GmbH", ", Ltd", " & Co. KG"]
 STREETS = ["Station Street", "Station St.", "Staton St", "Hauptstraße", "Haupt str.",
            "la cienega blvd", "5th Ave", "Fifth Avenue"]  # fmt: skip
@@ -72,27 +46,19 @@ def _company(chance: random.Random) -> str:
     if chance.random() < 0.1:
         return "".join(chance.choices("AWFSTG", k=chance.randrange(1, 4)))
     return (
-        chance.choice(["", "The "])
-        + " ".join(chance.choices(WORDS, k=chance.randrange(1, 6)))
-        + chance.choice(LEGAL)
+        chance.choice(["", "The "]) + " ".join(chance.choices(WORDS, k=chance.randrange(1, 6))) + chance.choice(LEGAL)
     )
 
 
 def _address(chance: random.Random) -> str:
     number = chance.choice(["", "1", "12", "12a", "21", "102", "112"])
     unit = chance.choice(["", "", ", Flat 2", " Apt 3b", " #2"])
-    town = chance.choice(
-        ["", ", Leeds", ", Leeds LS1 4AB", ", York YO1 4AB", " New York 10011", " NY 10012-1234"]
-    )
+    town = chance.choice(["", ", Leeds", ", Leeds LS1 4AB", ", York YO1 4AB", " New York 10011", " NY 10012-1234"])
     return f"{number} {chance.choice([*STREETS, ''])}{unit}{town}"
 
 
 def _date(chance: random.Random) -> str:
-    year, month, day = (
-        chance.choice([1946, 1947, 1964, 1996, 2001]),
-        chance.randint(1, 12),
-        chance.randint(1, 28),
-    )
+    year, month, day = (chance.choice([1946, 1947, 1964, 1996, 2001]), chance.randint(1, 12), chance.randint(1, 28))
     style = chance.randrange(8)
     names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     return [
@@ -147,17 +113,12 @@ def _amount(chance: random.Random) -> str:
 
 
 def _place(chance: random.Random) -> str:
-    latitude, longitude = (
-        chance.choice([48.1, 48.2, -48.1, 90, 91]),
-        chance.choice([11.5, -11.5, 180, -180, 359.9]),
-    )
+    latitude, longitude = (chance.choice([48.1, 48.2, -48.1, 90, 91]), chance.choice([11.5, -11.5, 180, -180, 359.9]))
     return chance.choice([f"{latitude} {longitude}", f"{latitude}, {longitude}", "48"])
 
 
 def _category(chance: random.Random) -> str:
-    return chance.choice(
-        ["m", "Male", "F", "female", "yes", "TRUE", "1", "no", "0", "New  York", "new-york", "--"]
-    )
+    return chance.choice(["m", "Male", "F", "female", "yes", "TRUE", "1", "no", "0", "New  York", "new-york", "--"])
 
 
 def _title(chance: random.Random) -> str:
@@ -166,9 +127,7 @@ def _title(chance: random.Random) -> str:
 
 
 def _list(chance: random.Random) -> str:
-    return "; ".join(
-        chance.choices(["Rock", "rock ", "jazz", "J. Lee", "Lee, J.", "", "李"], k=chance.randrange(6))
-    )
+    return "; ".join(chance.choices(["Rock", "rock ", "jazz", "J. Lee", "Lee, J.", "", "李"], k=chance.randrange(6)))
 
 
 def _work(chance: random.Random) -> str:
@@ -186,26 +145,8 @@ def _noun(chance: random.Random) -> str:
     return chance.choice(["", "", "the ", "Mr. ", "Mrs. "]) + chance.choice(
         [
             _person(chance),
-            *(
-                "Ann Lee",
-                "Ann",
-                "Lee",
-                "Ann Mary Lee",
-                "Lees",
-                "Lee's",
-                "Lee University",
-                "New Lee",
-                "Lee Lee Ann",
-            ),
-            *(
-                "United Nations",
-                "UN",
-                "Nations",
-                "Nations Nations",
-                "Durham University",
-                "Durham",
-                "Bo Durham Lee",
-            ),
+            *("Ann Lee", "Ann", "Lee", "Ann Mary Lee", "Lees", "Lee's", "Lee University", "New Lee", "Lee Lee Ann"),
+            *("United Nations", "UN", "Nations", "Nations Nations", "Durham University", "Durham", "Bo Durham Lee"),
         ]
     )
 
@@ -234,9 +175,7 @@ def _year(chance: random.Random) -> str:
 
 
 def _acronym(chance: random.Random) -> str:
-    return chance.choice(
-        ["USA", "U.S.A.", "United States of America", "Union Sud Amis", "us", "x", "X-ray", "", "?!"]
-    )
+    return chance.choice(["USA", "U.S.A.", "United States of America", "Union Sud Amis", "us", "x", "X-ray", "", "?!"])
 
 
 MAKERS: dict[str, Callable[[random.Random], str]] = {
@@ -265,9 +204,7 @@ def prepared_pairs(kind: str, seed: int = 0) -> tuple[compare.Prepared, np.ndarr
     for cell in cells[:300]:
         place = chance.randrange(len(cell)) if cell else 0
         spoilt.append(
-            cell[:place] + chance.choice(["", "x", "1", cell[place] * 2]) + cell[place + 1 :]
-            if cell
-            else None
+            cell[:place] + chance.choice(["", "x", "1", cell[place] * 2]) + cell[place + 1 :] if cell else None
         )
     cells += [cell or None for cell in spoilt]
     left, right = (np.array([chance.randrange(900) for _ in range(N_PAIRS)]) for _ in range(2))
@@ -278,9 +215,7 @@ def prepared_pairs(kind: str, seed: int = 0) -> tuple[compare.Prepared, np.ndarr
     return comparison.prepare(records), left, right
 
 
-def expected(
-    prepared: compare.Prepared, left: np.ndarray, right: np.ndarray, score: Callable[[Any, Any], float]
-):
+def expected(prepared: compare.Prepared, left: np.ndarray, right: np.ndarray, score: Callable[[Any, Any], float]):
     known: dict[tuple[int, int], float] = {}
     for a, b in zip(prepared.codes[left].tolist(), prepared.codes[right].tolist(), strict=True):
         if (a, b) not in known:
@@ -344,18 +279,13 @@ def test_shared_nats_equal_the_slow_twin(kind):
         left, right = (np.array([chance.randrange(300) for _ in range(2000)]) for _ in range(2))
     if kind == "count_difference":
         # Its values are shares, which different texts may have in common: go by the texts' places.
-        prepared = compare.Prepared(
-            prepared.comparison, prepared.codes, list(range(len(prepared.vocabulary)))
-        )
+        prepared = compare.Prepared(prepared.comparison, prepared.codes, list(range(len(prepared.vocabulary))))
     tokens = tokens_by_record(prepared)
     counted = twins.Counted(tokens)
     score = counted.largest_shared_nats if kinds.BUILT_IN[kind].forms else counted.shared_nats
     found = prepared.shared_nats(left, right)
     missing = [tokens[a] is None or tokens[b] is None for a, b in zip(left, right, strict=True)]
-    wanted = [
-        np.nan if gone else score(tokens[a], tokens[b])
-        for a, b, gone in zip(left, right, missing, strict=True)
-    ]
+    wanted = [np.nan if gone else score(tokens[a], tokens[b]) for a, b, gone in zip(left, right, missing, strict=True)]
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
@@ -392,8 +322,7 @@ def test_a_weighed_distance_uses_supplied_frequencies():
     common = Frequencies(1000, {"the": 1000})
     rare = Frequencies(1000, {"the": 1})
     near, far = (
-        compare.tfidf("x").prepare(records, each).pairs(np.array([0]), np.array([1]), 1)[0]
-        for each in (rare, common)
+        compare.tfidf("x").prepare(records, each).pairs(np.array([0]), np.array([1]), 1)[0] for each in (rare, common)
     )
     assert near < 0.6 < far
 
@@ -468,9 +397,7 @@ def test_placeholders_are_missing():
     found = comparison.block(["n/a ", "-", "Acme"], ["Acme"])
     np.testing.assert_array_equal(found.ravel(), [np.nan, np.nan, 0])
     joined = compare.person_name(["a", "b"], missing=("unknown",))
-    records = Records(
-        {"a": np.array(["Ann", "Unknown"], dtype=object), "b": np.array(["Lee", "Lee"], dtype=object)}
-    )
+    records = Records({"a": np.array(["Ann", "Unknown"], dtype=object), "b": np.array(["Lee", "Lee"], dtype=object)})
     assert joined.prepare(records).vocabulary[1].words == ("lee",)
     with pytest.raises(InputError, match="missing must be a list of texts"):
         compare.company("x", missing=(" ",))
@@ -509,26 +436,10 @@ def test_examples_run(name):
 
 
 def test_plain_texts_are_read_as_others_are():
-    names = [
-        "Mary Ann Jones",
-        "SMITH",
-        "anna  lee",
-        "Dr Who",
-        "van Gogh",
-        "John Smith Jr",
-        "JB Priestley",
-        "Jb",
-    ]
+    names = ["Mary Ann Jones", "SMITH", "anna  lee", "Dr Who", "van Gogh", "John Smith Jr", "JB Priestley", "Jb"]
     for name in [*names, *filter(None, make_records(200, "people", seed=3).data["surname"])]:
         assert parse_person_name(name) == parse_full_name(name)
-    addresses = [
-        "12 High Street",
-        "3b Station Rd",
-        "4 flat a",
-        "7 no b",
-        "10 second avenue",
-        "1 hauptstrasse",
-    ]
+    addresses = ["12 High Street", "3b Station Rd", "4 flat a", "7 no b", "10 second avenue", "1 hauptstrasse"]
     for address in [*addresses, *filter(None, make_records(200, "people", seed=3).data["street"])]:
         # A mark at the end changes nothing but how the text is read.
         assert parse_address(address) == parse_address(f"{address},")

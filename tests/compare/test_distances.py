@@ -27,9 +27,7 @@ def people(n: int = 40) -> Records:
     return table(name=names, year=years, doc=[f"d{k % 3}" for k in range(n)])
 
 
-SPEC = Spec(
-    "person", [compare.edit("name"), compare.absolute("year"), compare.longest_common_substring("name")]
-)
+SPEC = Spec("person", [compare.edit("name"), compare.absolute("year"), compare.longest_common_substring("name")])
 
 
 def euclidean(points: np.ndarray) -> np.ndarray:
@@ -57,9 +55,7 @@ def test_entries_are_a_numbering_of_the_pairs_within_groups(groups):
     assert layout.positions([3], [3]) == [-1]
     for record in range(7):
         span, others = layout.row(record)
-        np.testing.assert_array_equal(
-            layout.positions(np.full(len(others), record), others), np.arange(7**2)[span]
-        )
+        np.testing.assert_array_equal(layout.positions(np.full(len(others), record), others), np.arange(7**2)[span])
 
 
 def test_the_kernel_finds_the_same_entries():
@@ -204,9 +200,7 @@ def test_from_square_round_trips_with_missing_values_and_groups():
     np.testing.assert_array_equal(distances.observed, ~np.isnan(points))
     groups = RANDOM.integers(3, size=30)
     same = (groups[:, None] == groups)[:, :, None]
-    np.testing.assert_array_equal(
-        Distances.from_square(square, groups).square(), np.where(same, square, np.nan)
-    )
+    np.testing.assert_array_equal(Distances.from_square(square, groups).square(), np.where(same, square, np.nan))
     single = Distances.from_square(square[:, :, 0].astype(np.float32))
     assert single.values.dtype == np.float32
     assert single.names == ("feature 0",)

@@ -13,9 +13,7 @@ from scdp.compare.cells import encode
 from scdp.compare.names import NameList, parse_person_name, parse_person_names
 from scdp.table.records import records_from
 
-WORDS = st.sampled_from(
-    ["Ann", "LEE", "JD", "o'Neil", "van", "Dr.", "Jr", "mrs", "smith", "Zoë", "b", "McCoy", "NG"]
-)
+WORDS = st.sampled_from(["Ann", "LEE", "JD", "o'Neil", "van", "Dr.", "Jr", "mrs", "smith", "Zoë", "b", "McCoy", "NG"])
 NAMES = st.lists(WORDS, max_size=4).map(" ".join) | st.text("aAeBjJRrYé .-',_1\t", max_size=8)
 
 

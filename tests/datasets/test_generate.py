@@ -213,9 +213,7 @@ def test_a_typo_changes_the_cell_and_empties_none():
 
 
 def test_years_stay_numbers():
-    assert all(
-        cell is None or cell.isdigit() for cell in make_records(5000, "citations", typos=0.5).data["year"]
-    )
+    assert all(cell is None or cell.isdigit() for cell in make_records(5000, "citations", typos=0.5).data["year"])
 
 
 def test_zipf_frequencies():

@@ -55,9 +55,7 @@ def run_baseline(name: str, rows: Rows, new: Rows, settings: dict[str, Any]) -> 
 def _described(rows: Rows) -> dict[str, Any]:
     if rows.kind == "records":
         return {
-            "spec": Spec(
-                "entity", (compare.edit("name"), compare.jaro_winkler("street"), compare.absolute("year"))
-            )
+            "spec": Spec("entity", (compare.edit("name"), compare.jaro_winkler("street"), compare.absolute("year")))
         }
     return {"metric": "precomputed"} if rows.kind == "distances" else {}
 

@@ -41,9 +41,7 @@ def chain_cases() -> dict[str, Case]:
     cases = {}
     for name in VARIANTS:
         for scheme in ("collapsed", "paper"):
-            cases[f"{name} vectors {scheme}"] = chain_case(
-                name, make_vectors(), make_vectors(2, 3), scheme=scheme
-            )
+            cases[f"{name} vectors {scheme}"] = chain_case(name, make_vectors(), make_vectors(2, 3), scheme=scheme)
         cases[f"{name} vectors groups"] = chain_case(
             name, make_vectors().with_groups(), make_vectors(2, 3).with_groups()
         )
@@ -65,9 +63,7 @@ def chain_cases() -> dict[str, Case]:
     for name, settings in SETTINGS.items():
         cases[f"scdp1 {name}"] = chain_case("scdp1", make_vectors(), **settings)
     cases["scdp3-mean learn rate"] = chain_case("scdp3-mean", make_vectors(), rate="learn")
-    cases["scdp3-normalized distances learn rate"] = chain_case(
-        "scdp3-normalized", MAKE["distances"](), rate="learn"
-    )
+    cases["scdp3-normalized distances learn rate"] = chain_case("scdp3-normalized", MAKE["distances"](), rate="learn")
     return cases
 
 
@@ -83,9 +79,7 @@ def resolver_cases() -> dict[str, Case]:
     cases["vectors trees"] = partial(run_resolver, make_vectors(1, 12), make_vectors(2, 3), {"boosted": True})
     for name, settings in {"candidates": {}, "candidates two workers": {"n_jobs": 2}}.items():
         rows, new = many_people()
-        cases[f"records {name}"] = partial(
-            run_resolver, rows, new, {"boosted": False} | settings, candidates=True
-        )
+        cases[f"records {name}"] = partial(run_resolver, rows, new, {"boosted": False} | settings, candidates=True)
     return cases
 
 

@@ -39,9 +39,7 @@ def main(sections: list[str]) -> None:
     for section in sections or list(CASES):
         start = time.process_time()
         recorded[section] = {name: digest(case()) for name, case in CASES[section].items()}
-        print(
-            f"{section}: {len(recorded[section])} cases, {time.process_time() - start:.0f} s of processor time"
-        )
+        print(f"{section}: {len(recorded[section])} cases, {time.process_time() - start:.0f} s of processor time")
     FILE.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -7,15 +7,7 @@ from typing import Any
 
 import numpy as np
 
-NAMES = (
-    "anna smith",
-    "bernd maier",
-    "carla jones",
-    "david brown",
-    "elena rossi",
-    "frank novak",
-    "greta lind",
-)
+NAMES = ("anna smith", "bernd maier", "carla jones", "david brown", "elena rossi", "frank novak", "greta lind")
 STREETS = ("main street", "oak avenue", "mill lane", "harbour road", "castle hill", "park row")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -242,9 +242,7 @@ class Deadly(LocalEngine):
 
 def test_records_that_kill_every_process_are_given_up_in_a_sentence(small_shards):
     pairs, known = made_problem(400)
-    with pytest.raises(
-        InputError, match="3 processes have died or stopped while clustering the same records"
-    ):
+    with pytest.raises(InputError, match="3 processes have died or stopped while clustering the same records"):
         Deadly(1, fewest=0).sample(made_ensemble(), pairs, known, N_DRAWS, 5)
 
 

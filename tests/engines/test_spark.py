@@ -57,14 +57,10 @@ BLOCKINGS = {
         window=4,
     ),
     "neighbourhoods": Blocking(
-        (
-            neighbourhood("surname", "first_name", window=5),
-            neighbourhood(year("birth_date"), soundex("surname")),
-        )
+        (neighbourhood("surname", "first_name", window=5), neighbourhood(year("birth_date"), soundex("surname")))
     ),
     "overlaps": Blocking(
-        (overlap(tokens("first_name", "surname"), rarity=0.9), overlap(qgrams("surname", 3), rarity=1.2)),
-        max_block=200,
+        (overlap(tokens("first_name", "surname"), rarity=0.9), overlap(qgrams("surname", 3), rarity=1.2)), max_block=200
     ),
     "links": Blocking(
         (equal("surname"), neighbourhood("birth_date")),
@@ -138,9 +134,7 @@ def check_labels(spark: Any, n_records: int, edges: Any, left: Any, right: Any) 
 
     found = components(spark.range(n_records).toDF("row"), edges)
     wanted = connected_components(n_records, [(left, right)])
-    np.testing.assert_array_equal(
-        sorted_columns(found, "row", "component"), [np.arange(n_records), wanted.labels]
-    )
+    np.testing.assert_array_equal(sorted_columns(found, "row", "component"), [np.arange(n_records), wanted.labels])
 
 
 def check_numbering(spark: Any) -> None:
@@ -157,9 +151,7 @@ def check_numbering(spark: Any) -> None:
     got = table.cells(("id", "a.b", "ID")).orderBy("row").toArrow()
     assert table.n_records == 500
     assert got["row"].to_pylist() == list(range(500))
-    assert [got[place].to_pylist() for place in (1, 2, 3)] == [
-        local[name].tolist() for name in ("id", "a.b", "ID")
-    ]
+    assert [got[place].to_pylist() for place in (1, 2, 3)] == [local[name].tolist() for name in ("id", "a.b", "ID")]
 
 
 def check_errors(spark: Any) -> None:
@@ -179,14 +171,9 @@ def check_errors(spark: Any) -> None:
         frame_to_spark(frame(name=["x"]), "id")
     long = records_to_spark(spark, records_from({"name": ["a" * 30_000, "b"]}))
     few = Comparer.of(records_from({"name": ["a", "b"]}), [compare.edit("name")])
-    job = CompareJob(
-        few.columns.fields, few.count(), taught_by(make_records(300, kind="people")).ensemble, None
-    )
+    job = CompareJob(few.columns.fields, few.count(), taught_by(make_records(300, kind="people")).ensemble, None)
     compared = compare_pairs(long, frame(left=[0], right=[1]), job)
-    with (
-        pytest.raises(InputError, match=r"^records, row 1, column 'name': 30,000 characters"),
-        worker_errors(),
-    ):
+    with pytest.raises(InputError, match=r"^records, row 1, column 'name': 30,000 characters"), worker_errors():
         compared.collect()
 
 
@@ -248,9 +235,7 @@ def check_compared(spark: Any, blocked: Blocked) -> int:
     # The log-odds come last.
     features = told["features"].combine_chunks().flatten().to_numpy().reshape(len(wanted), -1)[:, :-1]
     # As bits: not even the last digit may differ, and NaN is equal to NaN.
-    np.testing.assert_array_equal(
-        np.ascontiguousarray(features).view(np.int32), wanted.features.view(np.int32)
-    )
+    np.testing.assert_array_equal(np.ascontiguousarray(features).view(np.int32), wanted.features.view(np.int32))
     return len(wanted)
 
 

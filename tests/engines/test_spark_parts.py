@@ -47,9 +47,7 @@ def test_whole_groups_are_whole_and_complete(seed: int, at_least: int):
     rule, key = np.sort(rng.integers(0, 2, 40)), np.empty(40, dtype=np.int64)
     for value in (0, 1):
         key[rule == value] = np.sort(rng.integers(0, 6, (rule == value).sum()))
-    tables = list(
-        whole_groups(in_batches(rng, rule=rule, key=key, row=np.arange(40)), ("rule", "key"), at_least)
-    )
+    tables = list(whole_groups(in_batches(rng, rule=rule, key=key, row=np.arange(40)), ("rule", "key"), at_least))
     assert np.concatenate([table["row"].to_numpy() for table in tables]).tolist() == list(range(40))
     seen = [set(zip(table["rule"].to_pylist(), table["key"].to_pylist(), strict=True)) for table in tables]
     assert sum(map(len, seen)) == len(set().union(*seen))
@@ -73,8 +71,7 @@ def test_sort_places_sort_as_texts_and_numbers_do():
     numbers = np.array([row for *_, row in cases])
     places = sort_places([[one for one, *_ in cases], [two for _, two, _ in cases]], [numbers]).to_pylist()
     wanted = sorted(
-        range(len(cases)),
-        key=lambda i: (not cases[i][0], cases[i][0], not cases[i][1], cases[i][1], cases[i][2]),
+        range(len(cases)), key=lambda i: (not cases[i][0], cases[i][0], not cases[i][1], cases[i][1], cases[i][2])
     )
     assert sorted(range(len(cases)), key=lambda i: places[i]) == wanted
 
@@ -172,13 +169,9 @@ def test_a_batch_is_prepared_as_its_cells_are():
     batch = batch_of(left=left + 7, right=right + 7, **columns)
     comparer = Comparer.of(records_from(cells), fields)
     # Of more records than those of the batch: how rare a value is follows from all of them.
-    more = Comparer.of(
-        records_from({name: column * 2 + [column[0]] for name, column in cells.items()}), fields
-    )
+    more = Comparer.of(records_from({name: column * 2 + [column[0]] for name, column in cells.items()}), fields)
     nothing = Ensemble(Knots(np.zeros((0, 2)), np.zeros(0, dtype=np.int64)), (), (), None, 0.0, 1.0, 0)
-    rows, prepared, one, other = prepare_batch(
-        CompareJob(fields, more.count(), nothing, None), "records", batch
-    )
+    rows, prepared, one, other = prepare_batch(CompareJob(fields, more.count(), nothing, None), "records", batch)
     assert (rows.tolist(), one.tolist(), other.tolist()) == ([7, 8, 9], left.tolist(), right.tolist())
     found = prepared.compare(one, other, 1)
     np.testing.assert_array_equal(found, more.compare(left, right, 1))

@@ -49,9 +49,7 @@ def test_every_draw_and_the_answer_keep_decisions(tmp_path):
     parted = [(i, j) for i, j in pairs if free[i] != free[j]]
     rng = np.random.default_rng(0)
     said = [Decision((ids[i], ids[j]), "different") for i, j in joined[:3]]
-    said += [
-        Decision((ids[parted[k][0]], ids[parted[k][1]]), "same") for k in rng.choice(len(parted), 2, False)
-    ]
+    said += [Decision((ids[parted[k][0]], ids[parted[k][1]]), "same") for k in rng.choice(len(parted), 2, False)]
     file = tmp_path / "decisions.jsonl"
     for one in said:
         append_decision(file, one)
@@ -107,9 +105,7 @@ def test_fit_learns_from_decisions_alone():
 
 
 def test_what_decisions_teach():
-    conditions = Conditions(
-        np.array([0, 0, -1, -1, -1, 1, 1]), np.array([0, 3]), np.array([2, 4]), np.full(7, -1)
-    )
+    conditions = Conditions(np.array([0, 0, -1, -1, -1, 1, 1]), np.array([0, 3]), np.array([2, 4]), np.full(7, -1))
     taught = conditions.teach(np.array([-1, -1, -1, 5, -1, -1, -1]))
     assert taught[3] == 5
     assert taught[0] == taught[1]

@@ -87,9 +87,7 @@ def test_same_draws_for_any_number_of_workers_and_chains():
     for n_jobs in (2, 8):
         again = quick(n_chains=4, n_jobs=n_jobs).fit(X, y)
         np.testing.assert_array_equal(again.posterior_.draws, reference.posterior_.draws)
-        np.testing.assert_array_equal(
-            again.posterior_.traces["log_joint"], reference.posterior_.traces["log_joint"]
-        )
+        np.testing.assert_array_equal(again.posterior_.traces["log_joint"], reference.posterior_.traces["log_joint"])
     fewer = quick(n_chains=2).fit(X, y)
     np.testing.assert_array_equal(fewer.posterior_.draws, reference.posterior_.draws[:2])
 
@@ -213,9 +211,7 @@ def test_wrong_labels_and_groups_are_named():
 def test_scdp3_finds_clusters_and_reports_its_rate(conditioning: str, scheme: str):
     X, truth = blobs()
     y = np.where(truth < 3, truth, -1)
-    fitted = quick(model="scdp3", conditioning=conditioning, scheme=scheme, rate="learn", n_sweeps=200).fit(
-        X, y
-    )
+    fitted = quick(model="scdp3", conditioning=conditioning, scheme=scheme, rate="learn", n_sweeps=200).fit(X, y)
     assert (fitted.posterior_.traces["separation_rate"] > 0).all()
     if conditioning == "mean" and scheme == "collapsed":
         assert metrics.f_score(truth[y < 0], fitted.labels_[y < 0]) > 0.9
@@ -230,9 +226,7 @@ def test_scdp3_as_published_is_found_to_be_improper():
 def test_scdp3_says_when_no_cluster_was_ever_opened():
     X, truth = blobs(n=200, n_clusters=20)
     with pytest.warns(ConvergenceWarning, match="Not one new cluster"):
-        quick(model="scdp3", conditioning="normalized", init="one", rate=5.0).fit(
-            X, np.where(truth < 16, truth, -1)
-        )
+        quick(model="scdp3", conditioning="normalized", init="one", rate=5.0).fit(X, np.where(truth < 16, truth, -1))
 
 
 class TestUnits:

@@ -31,10 +31,7 @@ def test_evidence_is_the_log_bayes_factor_of_normals_with_their_means_integrated
     joint = np.zeros((2, 2))
     for f in range(3):
         both = np.array(
-            [
-                [log_normal([one[f], two[f]], [s, t], variance) for t in precision[:, f]]
-                for s in precision[:, f]
-            ]
+            [[log_normal([one[f], two[f]], [s, t], variance) for t in precision[:, f]] for s in precision[:, f]]
         )
         joint += both
         apart = [
@@ -93,9 +90,7 @@ def test_arrays_and_distances_are_explained_too():
     for fitted, new in (
         (SCDP(n_chains=1, n_sweeps=10, random_state=0).fit(X, y), X + 0.01),
         (
-            SCDP(n_chains=1, n_sweeps=10, random_state=0, metric="precomputed").fit(
-                np.abs(X[:, None] - X), y
-            ),
+            SCDP(n_chains=1, n_sweeps=10, random_state=0, metric="precomputed").fit(np.abs(X[:, None] - X), y),
             np.abs(X[:, None] - X),
         ),
     ):
@@ -155,21 +150,15 @@ def test_rows_that_cannot_be_explained(model):
 def test_the_command_line_explains_with_kept_draws_as_without(tmp_path):
     folder = fitted_folder()
     out = tmp_path / "clusters.csv"
-    result = run(
-        "cluster", folder / "model", folder / "test.csv", "--out", out, "--draws", tmp_path / "draws"
-    )
+    result = run("cluster", folder / "model", folder / "test.csv", "--out", out, "--draws", tmp_path / "draws")
     assert result.exit_code == 0, result.output
     rows = read_csv(out)
-    pair = next(
-        (a["id"], b["id"]) for a in rows for b in rows if a["cluster"] == b["cluster"] and a["id"] != b["id"]
-    )
+    pair = next((a["id"], b["id"]) for a in rows for b in rows if a["cluster"] == b["cluster"] and a["id"] != b["id"])
     with_draws = run("explain", folder / "model", folder / "test.csv", *pair, "--draws", tmp_path / "draws")
     assert with_draws.exit_code == 0, with_draws.output
     assert f"{pair[0]} and {pair[1]}: " in with_draws.stdout
     without = run("explain", folder / "model", folder / "test.csv", *pair, "--quiet")
     assert without.stdout == with_draws.stdout
     assert without.stderr == ""
-    as_json = run(
-        "explain", folder / "model", folder / "test.csv", *pair, "--json", "--draws", tmp_path / "draws"
-    )
+    as_json = run("explain", folder / "model", folder / "test.csv", *pair, "--json", "--draws", tmp_path / "draws")
     assert '"contribution"' in as_json.stdout

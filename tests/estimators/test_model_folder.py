@@ -257,10 +257,7 @@ def pickled_member(folder: Path) -> None:
 DAMAGES = {
     "no such folder": (lambda f: shutil.rmtree(f), "there is no such model"),
     "an empty folder": (lambda f: [p.unlink() for p in f.iterdir()], "this is no model of scdp"),
-    "a later major version": (
-        lambda f: edit(f, lambda a: a.update(version=[2, 0])),
-        "written in version 2.0",
-    ),
+    "a later major version": (lambda f: edit(f, lambda a: a.update(version=[2, 0])), "written in version 2.0"),
     "a version that is none": (lambda f: edit(f, lambda a: a.update(version="1")), "which is none"),
     "another format": (lambda f: edit(f, lambda a: a.update(format="zip")), "this is no model of scdp"),
     "a model not known": (lambda f: edit(f, lambda a: a.update(model="scdp9")), "'scdp9' is not known"),
@@ -273,10 +270,7 @@ DAMAGES = {
     "no seed": (lambda f: edit(f, lambda a: a["fitted"].pop("seed")), "'seed' is missing"),
     "other rows": (lambda f: edit(f, lambda a: a["fitted"].update(rows="cows")), "it should be points"),
     "fewer features": (lambda f: edit(f, lambda a: a["fitted"]["features"].pop()), "it should be"),
-    "a wrong parameter": (
-        lambda f: edit(f, lambda a: a["parameters"].update(n_chains=0)),
-        "n_chains must be",
-    ),
+    "a wrong parameter": (lambda f: edit(f, lambda a: a["parameters"].update(n_chains=0)), "n_chains must be"),
     "a parameter of text": (lambda f: edit(f, lambda a: a["parameters"].update(n_sweeps="9")), "whole model"),
     "not JSON": (lambda f: (f / "model.json").write_text("{"), "cannot be read"),
     "a list": (lambda f: (f / "model.json").write_text("[]"), "this is no JSON object"),
@@ -297,18 +291,12 @@ DAMAGES = {
         lambda f: edit_arrays(f, lambda a: a.update(labels=np.zeros((3, 3), int))),
         r"'labels' has shape \(3, 3\)",
     ),
-    "fewer labels": (
-        lambda f: edit_arrays(f, lambda a: a.update(labels=a["labels"][1:])),
-        "rows, and clusters",
-    ),
+    "fewer labels": (lambda f: edit_arrays(f, lambda a: a.update(labels=a["labels"][1:])), "rows, and clusters"),
     "scales of text": (
         lambda f: edit_arrays(f, lambda a: a.update(scales=np.array(["a", "b", "c"]))),
         "'scales' holds <U1",
     ),
-    "no precision": (
-        lambda f: edit_arrays(f, lambda a: a.pop("chain1.precision")),
-        "'chain1.precision' is missing",
-    ),
+    "no precision": (lambda f: edit_arrays(f, lambda a: a.pop("chain1.precision")), "'chain1.precision' is missing"),
     "types out of range": (
         lambda f: edit_arrays(f, lambda a: a["chain0.type"].__setitem__(0, 99)),
         "names a type that has no precisions",

@@ -65,9 +65,7 @@ def test_a_model_without_labels_is_kept(people, tmp_path):
     np.testing.assert_array_equal(model.predict(new), again.predict(new))
 
 
-@pytest.mark.parametrize(
-    ("n", "interval", "grave"), [(6, (4, 8), False), (6, (2, 9), True), (60, (40, 80), True)]
-)
+@pytest.mark.parametrize(("n", "interval", "grave"), [(6, (4, 8), False), (6, (2, 9), True), (60, (40, 80), True)])
 def test_a_handful_of_clusters_more_or_fewer_is_not_grave(n, interval, grave):
     posterior = SimpleNamespace(n_clusters_interval=lambda level: interval)
     result = SimpleNamespace(posterior=posterior, n_clusters=n, expected={"f": {"mean": 0.86}})
@@ -78,19 +76,12 @@ def test_a_handful_of_clusters_more_or_fewer_is_not_grave(n, interval, grave):
 
 @pytest.mark.parametrize(
     ("interval", "expected", "grave"),
-    [
-        ((990, 1010), 0.85, False),
-        ((900, 1100), 0.85, True),
-        ((990, 1010), 0.75, True),
-        ((900, 1100), 0.95, False),
-    ],
+    [((990, 1010), 0.85, False), ((900, 1100), 0.85, True), ((990, 1010), 0.75, True), ((900, 1100), 0.95, False)],
 )
 def test_without_labels_a_well_known_number_of_clusters_is_taken_with_care(interval, expected, grave):
     posterior = SimpleNamespace(n_clusters_interval=lambda level: interval)
     learned = SimpleNamespace(n_repeated=0)
-    result = SimpleNamespace(
-        posterior=posterior, learned=learned, n_clusters=1000, expected={"f": {"mean": expected}}
-    )
+    result = SimpleNamespace(posterior=posterior, learned=learned, n_clusters=1000, expected={"f": {"mean": expected}})
     ((found, reason),) = _judge_labels(result)
     assert found == grave
     assert "No labelled cluster" in reason

@@ -57,10 +57,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with (
-        pytest.raises(InputError, match=r"a\.parquet: cannot be written \(No space left"),
-        Staged() as staged,
-    ):
+    with pytest.raises(InputError, match=r"a\.parquet: cannot be written \(No space left"), Staged() as staged:
         stage_table(staged, tmp_path / "a.parquet", {"x": ["1"]})
     assert not list(tmp_path.iterdir())
 

@@ -47,9 +47,7 @@ def refused(result, says, folder):
 
 def test_the_sentence_names_the_largest_need_and_its_remedy(little):
     little(3 * 10**9)
-    with pytest.raises(
-        InputError, match=r"about 4.2 GB of memory, 4.0 GB of it for a, and 3.0 GB are free; do b$"
-    ):
+    with pytest.raises(InputError, match=r"about 4.2 GB of memory, 4.0 GB of it for a, and 3.0 GB are free; do b$"):
         memory.require([Need("c", 2 * 10**8, "do d"), Need("a", 4 * 10**9, "do b")])
     memory.require([Need("a", 3 * 10**9, "do b")])
 
@@ -135,9 +133,7 @@ def test_reproduce_says_so_before_it_starts(option, value, tmp_path):
 
 
 def test_reproduce_without_samplers_needs_no_draws(tmp_path):
-    result = run(
-        "reproduce", "digits", "--systems", "coarse,fine", "--sweeps", 10**12, "--out", tmp_path / "r"
-    )
+    result = run("reproduce", "digits", "--systems", "coarse,fine", "--sweeps", 10**12, "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
 
 
@@ -174,9 +170,7 @@ def test_groups_make_the_resolver_need_less():
     several = checks.Extent(checks.Compared, 3, known, np.arange(3000) % 10)
     # One document of few records, so that pairs are not too many to be all compared.
     whole = checks.Extent(checks.Compared, 3, known, np.zeros(3000))
-    amounts = [
-        checks.sampling_needs(rows, np.arange(3000), 240, None)[-1].n_bytes for rows in (several, whole)
-    ]
+    amounts = [checks.sampling_needs(rows, np.arange(3000), 240, None)[-1].n_bytes for rows in (several, whole)]
     assert 8 < amounts[1] / amounts[0] < 12
 
 
@@ -329,29 +323,17 @@ def limited(n_bytes, *words):
 def test_a_limit_below_what_the_libraries_take_is_one_sentence(megabytes, tmp_path):
     """They would hang or end the process, each at limits of its own, if they were loaded."""
     folder = fitted_folder()
-    result = limited(
-        megabytes << 20, "cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c"
-    )
+    result = limited(megabytes << 20, "cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c")
     assert result.returncode == 2, result.stderr
     (said,) = result.stderr.splitlines()
-    assert said.startswith(
-        f"scdp: error: the process may take {memory.size(megabytes << 20)} (ulimit -v), and "
-    )
+    assert said.startswith(f"scdp: error: the process may take {memory.size(megabytes << 20)} (ulimit -v), and ")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.posix
 def test_what_the_libraries_take_is_enough_for_a_small_table(tmp_path):
     folder = fitted_folder()
-    words = (
-        "cluster",
-        folder / "model",
-        folder / "test.csv",
-        "--out",
-        tmp_path / "c.csv",
-        "--draws",
-        tmp_path / "d",
-    )
+    words = ("cluster", folder / "model", folder / "test.csv", "--out", tmp_path / "c.csv", "--draws", tmp_path / "d")
     result = limited(memory.bytes_of_libraries(), *words)
     assert result.returncode == 0, result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.csv", "c.uncertain.csv", "d"]
@@ -367,9 +349,7 @@ def test_help_needs_no_libraries(words):
 def test_threads_of_many_cores_are_counted(monkeypatch):
     monkeypatch.setattr(memory, "count_cores", lambda: 64)
     monkeypatch.setattr(memory, "limit_of_process", lambda: 4 << 30)
-    with pytest.raises(
-        InputError, match=r"may take 4\.3 GB \(ulimit -v\), .* on 64 cores; allow it more, or give it"
-    ):
+    with pytest.raises(InputError, match=r"may take 4\.3 GB \(ulimit -v\), .* on 64 cores; allow it more, or give it"):
         memory.require_libraries()
     monkeypatch.setattr(memory, "count_cores", lambda: 4)
     memory.require_libraries()

@@ -23,9 +23,7 @@ def records(tmp_path):
     return path
 
 
-@pytest.mark.parametrize(
-    "spelled", ["in.csv", "./in.csv", "sub/../in.csv", "linked/in.csv", "link.csv", "second.csv"]
-)
+@pytest.mark.parametrize("spelled", ["in.csv", "./in.csv", "sub/../in.csv", "linked/in.csv", "link.csv", "second.csv"])
 def test_an_input_is_never_an_output_however_it_is_spelled(records, spelled):
     output = Given("--out", records.parent / spelled)
     for force in (False, True):

@@ -8,16 +8,7 @@ import numpy as np
 import pytest
 
 from scdp import compare
-from scdp.blocking import (
-    Blocking,
-    candidate_pairs,
-    connected_components,
-    equal,
-    neighbourhood,
-    overlap,
-    prefix,
-    tokens,
-)
+from scdp.blocking import Blocking, candidate_pairs, connected_components, equal, neighbourhood, overlap, prefix, tokens
 from scdp.blocking.candidates import search_of
 from scdp.compare.features import Columns, Comparer
 from scdp.datasets import make_records

@@ -26,9 +26,7 @@ def test_what_keeps_the_conditions_stays():
 def test_a_third_record_goes_where_it_is_more_often():
     # 0 and 2 differ, 1 is with 0 in two draws of three.
     posterior = Posterior([[[0, 0, 1, 2], [0, 0, 1, 2], [0, 1, 1, 2]]])
-    found = keep_conditions(
-        np.array([0, 0, 0, 1]), conditions_on(4, different=[(0, 2)]), np.full(4, -1), posterior
-    )
+    found = keep_conditions(np.array([0, 0, 0, 1]), conditions_on(4, different=[(0, 2)]), np.full(4, -1), posterior)
     assert partition(found) == (0, 0, 1, 2)
 
 
@@ -42,9 +40,7 @@ def test_groups_are_put_together_and_given_clusters_stay_apart():
 def test_sources_with_each_thing_once_give_the_likelier_link():
     # 0 is of one source, 1 and 2 of another.
     posterior = Posterior([[[0, 0, 1], [0, 1, 0], [0, 1, 0]]])
-    found = keep_conditions(
-        np.zeros(3, np.int64), conditions_on(3, source=[0, 1, 1]), np.full(3, -1), posterior
-    )
+    found = keep_conditions(np.zeros(3, np.int64), conditions_on(3, source=[0, 1, 1]), np.full(3, -1), posterior)
     assert partition(found) == (0, 1, 0)
 
 

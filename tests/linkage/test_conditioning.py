@@ -16,13 +16,7 @@ from scdp.linkage.conditioning.enumeration import enumerate_law, look_at_few
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.law import NO_MERGE
 from scdp.linkage.sampling.forward import sample_partition, stream_of
-from twins.linkage import (
-    canonical,
-    conditional_law,
-    exact_law,
-    exact_law_by_records,
-    keeps_conditions,
-)
+from twins.linkage import canonical, conditional_law, exact_law, exact_law_by_records, keeps_conditions
 
 
 def conditions_on(n, same=(), different=(), source=None):
@@ -42,8 +36,7 @@ def draw(pairs, score, known, n_rescans, conditions, n_draws, names=None, weight
     streams = np.array([stream_of(3, number) for number in range(n_draws)])
     neighbours = tied.neighbours
     draws = np.array(
-        [sample_partition(neighbours, score, weights, known, n_rescans, one, names) for one in streams],
-        dtype=np.int32,
+        [sample_partition(neighbours, score, weights, known, n_rescans, one, names) for one in streams], dtype=np.int32
     )
     condition_draws(neighbours, score, weights, known, n_rescans, streams, names, conditions.limits, draws)
     return draws, tied, score
@@ -56,9 +49,7 @@ def count(draws):
 
 def named_law(states, law):
     """An enumerated law without given clusters, by partition."""
-    found = {
-        canonical(dict(enumerate(state))): p for state, p in zip(states.tolist(), law.tolist(), strict=True)
-    }
+    found = {canonical(dict(enumerate(state))): p for state, p in zip(states.tolist(), law.tolist(), strict=True)}
     return {name: p for name, p in found.items() if p > 0}
 
 
@@ -79,8 +70,7 @@ def test_the_two_twins_agree():
 
 
 @pytest.mark.parametrize(
-    ("known", "n_rescans"),
-    [([-1] * 5, 2), ([-1, 0, -1, 1, 0, -1], 1), ([-1] * 6, 0), ([2, 2, -1, -1, 0, 1], 2)],
+    ("known", "n_rescans"), [([-1] * 5, 2), ([-1, 0, -1, 1, 0, -1], 1), ([-1] * 6, 0), ([2, 2, -1, -1, 0, 1], 2)]
 )
 def test_the_enumerated_law_is_that_of_the_process(known, n_rescans):
     rng = np.random.default_rng(2)
@@ -116,9 +106,7 @@ KINDS = {
 
 def names_records_below(kind, n):
     said = KINDS[kind]
-    return all(
-        record < n for records in (*said.get("same", ()), *said.get("different", ())) for record in records
-    )
+    return all(record < n for records in (*said.get("same", ()), *said.get("different", ())) for record in records)
 
 
 @pytest.mark.parametrize(
@@ -168,9 +156,7 @@ def test_draws_of_six_and_seven_follow_the_exact_law(kind, n):
 def test_given_clusters_and_conditions_together(known, said):
     rng = np.random.default_rng(8)
     pairs = some_pairs(rng, len(known), 0.9)
-    check_against_exact(
-        pairs, rng.normal(0.5, 1.5, len(pairs)), np.array(known), 1, conditions_on(len(known), **said)
-    )
+    check_against_exact(pairs, rng.normal(0.5, 1.5, len(pairs)), np.array(known), 1, conditions_on(len(known), **said))
 
 
 def test_what_hardly_ever_happens_is_drawn_exactly_all_the_same():
@@ -191,18 +177,14 @@ def test_a_planted_bug_is_seen():
     pairs, nobody = some_pairs(rng, 4), np.full(4, -1)
     weights = WEIGHTS._replace(merge=NO_MERGE)
     score = rng.normal(0.5, 1.0, len(pairs))
-    right = conditional_law(
-        exact_law_by_records(pairs, score, weights, nobody, 2), conditions_on(4, same=[(0, 1)])
-    )
+    right = conditional_law(exact_law_by_records(pairs, score, weights, nobody, 2), conditions_on(4, same=[(0, 1)]))
     wrong = conditional_law(
         exact_law_by_records(pairs, score, weights, nobody, 2), conditions_on(4, different=[(2, 3)])
     )
     counts = count(draw(pairs, score, nobody, 2, conditions_on(4, same=[(0, 1)]), 20_000, weights=weights)[0])
     assert goodness(counts, right) > LEVEL
     assert not set(counts) <= set(wrong)
-    no_rescan = conditional_law(
-        exact_law_by_records(pairs, score, weights, nobody, 0), conditions_on(4, same=[(0, 1)])
-    )
+    no_rescan = conditional_law(exact_law_by_records(pairs, score, weights, nobody, 0), conditions_on(4, same=[(0, 1)]))
     assert goodness(counts, no_rescan) < LEVEL
 
 
@@ -237,9 +219,7 @@ def test_whole_clusters_join_within_the_conditions(seed):
     pairs, score, known, conditions = large_problem(seed)
     n_clusters = []
     for merge in (NO_MERGE, 50.0):
-        draws, _, _ = draw(
-            pairs, score, known, 2, conditions, 40, weights=WEIGHTS._replace(merge=merge, growth=0.0)
-        )
+        draws, _, _ = draw(pairs, score, known, 2, conditions, 40, weights=WEIGHTS._replace(merge=merge, growth=0.0))
         assert all(keeps_conditions(row, conditions) for row in draws.tolist())
         n_clusters.append(np.mean([len(set(row)) for row in draws.tolist()]))
     assert n_clusters[1] < n_clusters[0]
@@ -313,11 +293,7 @@ def test_conditions_and_given_clusters_are_settled_first():
     [
         ([0, 1, -1], {"same": [(0, 1)]}, "row 0 and row 1 the same, and they are given in two clusters"),
         ([0, 0, -1], {"different": [(0, 1)]}, "row 0 and row 1 different, and they are given in one cluster"),
-        (
-            [-1, -1, -1],
-            {"same": [(0, 2)], "source": [1, -1, 1]},
-            "row 0 and row 2 are given as the same, and come",
-        ),
+        ([-1, -1, -1], {"same": [(0, 2)], "source": [1, -1, 1]}, "row 0 and row 2 are given as the same, and come"),
         ([4, -1, 4], {"source": [1, -1, 1]}, "at most once"),
     ],
 )

@@ -56,13 +56,7 @@ def test_draws_of_kept_rows_are_spread_over_all():
     assert spread.tolist() == [[0, *[1] * n], [0] * (n + 1)]
 
 
-@pytest.mark.parametrize(
-    "n_others",
-    [
-        300,
-        0,
-    ],
-)
+@pytest.mark.parametrize("n_others", [300, 0])
 def test_a_thousand_identical_records_are_one_cluster(n_others: int):
     train = make_records(150, kind="people", seed=1)
     spec = Spec("entity", [compare.edit("surname"), compare.edit("first_name"), compare.exact("city")])

@@ -50,8 +50,7 @@ def test_knots_span_what_was_seen_but_a_long_tail():
     tail = np.append(column, [20.0])
     nothing, constant = np.full(1001, np.nan), np.full(1001, 3.0)
     at = Knots.of(
-        np.column_stack([np.append(column, 1.0), tail, nothing, constant]).astype(np.float32),
-        np.full(4, -1),
+        np.column_stack([np.append(column, 1.0), tail, nothing, constant]).astype(np.float32), np.full(4, -1)
     ).at
     assert at.shape == (4, N_KNOTS)
     assert (at[0, 0], at[0, -1]) == (0, 1)

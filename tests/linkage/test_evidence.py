@@ -255,9 +255,7 @@ def test_counts_are_learned_from_members_alone_and_can_be_taken_away():
     assert (found.without(found.counts + 1).counts == 0).all()
 
 
-def table_of_copies(
-    rng: np.random.Generator, members: np.ndarray, rate: float = 0.01
-) -> tuple[Any, np.ndarray]:
+def table_of_copies(rng: np.random.Generator, members: np.ndarray, rate: float = 0.01) -> tuple[Any, np.ndarray]:
     """Pairs by comparisons of which members have these shares of levels, and which of them are matches."""
     n = 60_000
     matches = rng.random(n) < rate
@@ -328,9 +326,7 @@ def test_the_match_rate_keeps_its_bounds():
 def test_log_odds_are_finite_at_the_ends():
     assert log_odds(0.5) == 0
     assert np.isfinite([log_odds(0.0), log_odds(1.0)]).all()
-    assert TableEvidence(LAYOUT, np.zeros((4, 7)), np.zeros(4), 0.2).log_odds_of_match == pytest.approx(
-        np.log(0.25)
-    )
+    assert TableEvidence(LAYOUT, np.zeros((4, 7)), np.zeros(4), 0.2).log_odds_of_match == pytest.approx(np.log(0.25))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.15])

@@ -42,9 +42,7 @@ def test_columns_name_distances_then_values_then_tokens():
     assert rarity[3] != rarity[0]
     assert all(place == -1 or len(FIELDS) <= place < len(FIELDS) + len(columns.values) for place in rarity)
     assert columns.layout.share[:2].tolist() == [0.5, 0.5]
-    assert set(columns.tokens) == {
-        n for n, field in enumerate(FIELDS) if field.kind_details.tokens is not None
-    }
+    assert set(columns.tokens) == {n for n, field in enumerate(FIELDS) if field.kind_details.tokens is not None}
 
 
 def test_all_pairs_are_compared_as_single_ones():
@@ -63,9 +61,7 @@ def test_some_records_are_compared_by_their_places():
     rows = np.random.default_rng(0).permutation(80)[:25]
     pairs = comparer.compare_some(rows)
     assert pairs.n_items == 25
-    np.testing.assert_allclose(
-        pairs.features, comparer.compare(rows[pairs.left], rows[pairs.right]), atol=1e-6
-    )
+    np.testing.assert_allclose(pairs.features, comparer.compare(rows[pairs.left], rows[pairs.right]), atol=1e-6)
 
 
 def test_groups_are_compared_within():
@@ -74,9 +70,7 @@ def test_groups_are_compared_within():
     pairs = comparer.compare_all(groups)
     left, right = every_pair(80)
     same = groups[left] == groups[right]
-    found = dict(
-        zip(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True), pairs.features, strict=True)
-    )
+    found = dict(zip(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True), pairs.features, strict=True))
     assert set(found) == set(zip(left[same].tolist(), right[same].tolist(), strict=True))
     every = comparer.compare(left[same], right[same])
     for i, j, row in zip(left[same].tolist(), right[same].tolist(), every, strict=True):

@@ -68,16 +68,12 @@ def points(n_clusters: int = 12) -> tuple[PairSource, np.ndarray]:
     return PairSource(pairs_of(Distances.from_square(np.abs(at[:, None] - at)))), cluster
 
 
-def fit_people(
-    source: RecordSource, cluster: np.ndarray, choices: Choices = QUICK, seed: int = 0, jobs: int = 1
-):
+def fit_people(source: RecordSource, cluster: np.ndarray, choices: Choices = QUICK, seed: int = 0, jobs: int = 1):
     group = np.zeros(len(cluster), np.int64)
     return fit_ensemble(source, cluster, group, COLUMNS.layout, COLUMNS.sign, choices, seed, jobs)
 
 
-def fit_points(
-    source: PairSource, cluster: np.ndarray, choices: Choices = QUICK, seed: int = 0, jobs: int = 1
-):
+def fit_points(source: PairSource, cluster: np.ndarray, choices: Choices = QUICK, seed: int = 0, jobs: int = 1):
     group = np.zeros(len(cluster), np.int64)
     return fit_ensemble(source, cluster, group, None, np.full(2, -1), choices, seed, jobs)
 
@@ -131,10 +127,7 @@ def test_without_data_the_prior_mean_is_found(based: bool):
     # Also from elsewhere.
     away = prior.draw(np.random.default_rng(2))
     found = maximise([], prior, prior.mean, None, 500, away)
-    assert (
-        objective(found, [], prior, prior.mean, None)[0]
-        < 1e-3 * objective(away, [], prior, prior.mean, None)[0]
-    )
+    assert objective(found, [], prior, prior.mean, None)[0] < 1e-3 * objective(away, [], prior, prior.mean, None)[0]
 
 
 def test_before_any_label_the_score_is_the_evidence():
@@ -236,11 +229,7 @@ def test_a_record_has_as_many_partners_as_its_cluster_has_others():
 
 @pytest.mark.parametrize(
     ("cluster", "says"),
-    [
-        ([], "no row has a known cluster"),
-        ([1, 1], "all of one cluster"),
-        ([0, 1, 2], "all of clusters of one row"),
-    ],
+    [([], "no row has a known cluster"), ([1, 1], "all of one cluster"), ([0, 1, 2], "all of clusters of one row")],
 )
 def test_what_teaches_nothing_is_refused(cluster: list[int], says: str):
     with pytest.raises(InputError, match=f"{says}: give at least two clusters, one of them of two rows"):
@@ -464,9 +453,7 @@ def test_no_member_lies_beyond_the_others_where_strangers_end():
     scores = np.array([member.scores(places) for member in there.members])
     gaps = measure_gaps(scores, ratio, there.log_odds)
     before = ensemble.doubt_more(new.n_items)
-    moved = np.array(
-        [one.bias - other.bias for one, other in zip(there.members, before.members, strict=True)]
-    )
+    moved = np.array([one.bias - other.bias for one, other in zip(there.members, before.members, strict=True)])
     # Gaps above the mean one are cut, and one of the shares of the mean one is taken back by each member.
     assert gaps.max() > gaps.mean() > 0.0
     returned = (np.minimum(gaps, gaps.mean()) - gaps - moved) / gaps.mean()

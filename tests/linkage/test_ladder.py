@@ -9,14 +9,7 @@ import pytest
 
 from scdp import EntityResolver
 from scdp.blocking import Blocking, by_size, candidate_pairs, equal, overlap, prefix, tokens
-from scdp.blocking.by_size import (
-    MANY,
-    Ladder,
-    Step,
-    candidates_a_record,
-    default_blocking,
-    learn_ladder,
-)
+from scdp.blocking.by_size import MANY, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
 from scdp.blocking.rules import Overlap
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError

@@ -8,15 +8,7 @@ import pytest
 from scdp.blocking import connected_components
 from scdp.compare.features import Pairs
 from scdp.linkage.law import Weights, log_likelihood_grad
-from scdp.linkage.sampling.forward import (
-    FEW,
-    connect,
-    sample_partition,
-    sample_partitions,
-    shuffle,
-    stream_of,
-    uniform,
-)
+from scdp.linkage.sampling.forward import FEW, connect, sample_partition, sample_partitions, shuffle, stream_of, uniform
 from scdp.linkage.sampling.small import MOST_SMALL
 from scdp.linkage.training.folds import canonical_labels
 from twins.linkage import log_likelihood
@@ -33,9 +25,7 @@ def random_weights(rng: np.random.Generator) -> Weights:
     return Weights(*rng.normal([0, 0.8, -0.5, -2, 0.5], [1, 0.3, 0.5, 0.5, 1.0]).tolist())
 
 
-def find(
-    pairs, score, weights, cluster, order, everyone, cluster_weight
-) -> tuple[float, np.ndarray, np.ndarray]:
+def find(pairs, score, weights, cluster, order, everyone, cluster_weight) -> tuple[float, np.ndarray, np.ndarray]:
     by_score, by_weights = np.zeros(len(score)), np.zeros(3)
     value = log_likelihood_grad(
         pairs.neighbours, score, weights, cluster, order, everyone, cluster_weight, by_score, by_weights
@@ -57,9 +47,7 @@ def test_likelihood_equals_its_twin(share: float, everyone: bool, weighted: bool
         cluster, order = canonical_labels(rng.integers(0, 4, 12).tolist()), rng.permutation(12)
         counts = rng.exponential(size=4) if weighted else np.ones(4)
         found = find(pairs, score, weights, cluster, order, everyone, counts)[0]
-        expected = log_likelihood(
-            cluster.tolist(), order.tolist(), pairs, score, weights, everyone, counts.tolist()
-        )
+        expected = log_likelihood(cluster.tolist(), order.tolist(), pairs, score, weights, everyone, counts.tolist())
         assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -75,9 +63,7 @@ def test_derivatives_are_those_of_finite_differences(share: float, everyone: boo
 
     def at(numbers: np.ndarray) -> tuple[float, np.ndarray]:
         weights = Weights(*numbers[-3:].tolist(), floor)
-        value, by_score, by_weights = find(
-            pairs, numbers[:-3].copy(), weights, cluster, order, everyone, counts
-        )
+        value, by_score, by_weights = find(pairs, numbers[:-3].copy(), weights, cluster, order, everyone, counts)
         return value, np.append(by_score, by_weights)
 
     slope, step = at(flat)[1], 1e-6
@@ -104,9 +90,7 @@ def test_a_cluster_of_no_weight_counts_nothing():
     pairs = random_pairs(rng, 9)
     score, weights, cluster = rng.normal(size=len(pairs)), random_weights(rng), np.repeat([0, 1, 2], 3)
     found = [find(pairs, score, weights, cluster, np.arange(9), True, np.eye(3)[k])[0] for k in range(3)]
-    assert sum(found) == pytest.approx(
-        find(pairs, score, weights, cluster, np.arange(9), True, np.ones(3))[0]
-    )
+    assert sum(found) == pytest.approx(find(pairs, score, weights, cluster, np.arange(9), True, np.ones(3))[0])
 
 
 def test_scores_of_any_size_have_a_likelihood():

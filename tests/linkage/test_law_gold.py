@@ -67,9 +67,7 @@ def test_draws_follow_the_exact_law(n_rescans: int, share: float):
     assert goodness(counts, law) > LEVEL
 
 
-@pytest.mark.parametrize(
-    "known", [[1, -1, -1, 0], [0, 0, -1, -1, -1], [0, 1, 0, 1, -1], [0, 0, -1, -1, -1, -1]]
-)
+@pytest.mark.parametrize("known", [[1, -1, -1, 0], [0, 0, -1, -1, -1], [0, 1, 0, 1, -1], [0, 0, -1, -1, -1, -1]])
 @pytest.mark.parametrize("n_rescans", [0, 2])
 def test_draws_given_known_clusters_follow_the_exact_law(known: list[int], n_rescans: int):
     rng = np.random.default_rng(4)

@@ -46,8 +46,7 @@ def test_of_many_records_candidates_and_a_sample_stand_for_all_pairs():
     assert (stands_for[together] == 1).all()
     # Evidence is the same but for the error of the sample: a level of share p is seen within six standard errors.
     folds = [
-        make_fold(found, cluster, None, np.random.default_rng(0))
-        for found in (LabelledPairs(pairs, stands_for), every)
+        make_fold(found, cluster, None, np.random.default_rng(0)) for found in (LabelledPairs(pairs, stands_for), every)
     ]
     one, other = (learn_evidence(COLUMNS.layout, [fold]) for fold in folds)
     np.testing.assert_allclose(one.counts, other.counts)

@@ -13,16 +13,7 @@ from scdp.datasets import make_records
 from scdp.linkage import prefilter
 from scdp.linkage.evidence import TableEvidence
 from scdp.linkage.levels import N_LEVELS
-from scdp.linkage.prefilter import (
-    CUT,
-    LOWEST_CUT,
-    MAY_MATCH,
-    MOST_LOST,
-    SLACK,
-    Prefilter,
-    PrefilterRun,
-    choose_cut,
-)
+from scdp.linkage.prefilter import CUT, LOWEST_CUT, MAY_MATCH, MOST_LOST, SLACK, Prefilter, PrefilterRun, choose_cut
 from scdp.table.records import records_from
 
 FIELDS = (

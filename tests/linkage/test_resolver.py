@@ -388,11 +388,7 @@ def test_records_and_distances_are_explained_and_vectors_are_not():
 def test_a_missing_value_contributes_nothing():
     data = citations(160)[1].data
     cells = {name: list(data[name]) for name in ("title", "author", "year")}
-    cells["title"][:2], cells["author"][:2], cells["year"][:2] = (
-        ["a title"] * 2,
-        [None, "someone"],
-        ["1990"] * 2,
-    )
+    cells["title"][:2], cells["author"][:2], cells["year"][:2] = (["a title"] * 2, [None, "someone"], ["1990"] * 2)
     found = records_model().explain(cells, 0, 1)
     assert found.features[1].contribution == 0
     assert found.features[1].distance is None
@@ -440,11 +436,7 @@ def test_a_loaded_model_says_what_the_saved_one_says(name: str, tmp_path: Path):
     np.testing.assert_array_equal(again.posterior_.draws, model.posterior_.draws)
     assert again.fitted_spec_ == model.fitted_spec_
     ours, theirs = model.fitted_.learned(), again.fitted_.learned()
-    assert (ours.features, ours.n_records, ours.n_clusters) == (
-        theirs.features,
-        theirs.n_records,
-        theirs.n_clusters,
-    )
+    assert (ours.features, ours.n_records, ours.n_clusters) == (theirs.features, theirs.n_records, theirs.n_clusters)
     np.testing.assert_equal(vars(theirs.calibration), vars(ours.calibration))
     again.save(tmp_path / "again")
     for file in (tmp_path / "model").iterdir():
@@ -571,11 +563,7 @@ DAMAGES = {
     "too few knots": ("vectors", cut("knots", 1), "'heights' has shape"),
     "too few members": ("vectors", cut("heights"), "'heights' has shape"),
     "too few weights": ("vectors", cut("weights", 1), "'weights' has shape"),
-    "fewer features": (
-        "few vectors",
-        lambda w, a: (w["features"].pop(0), narrower(w, a)),
-        "'features' are not those",
-    ),
+    "fewer features": ("few vectors", lambda w, a: (w["features"].pop(0), narrower(w, a)), "'features' are not those"),
     "a scale of zero": ("vectors", put("view.scale", 0.0), "'view.scale' holds a number that is not above 0"),
     "a view that is cut": ("vectors", cut("view.whitening", 1), "'view.whitening' has shape"),
     "no view": ("vectors", without("view.mean"), "."),

@@ -61,9 +61,7 @@ def test_a_feature_that_is_missing_everywhere_or_constant_does_no_harm():
 def test_trees_survive_their_arrays():
     features, together = pair_features()
     found = fit_trees(features, together, SIGN, np.random.default_rng(0), n_rounds=5)
-    np.testing.assert_array_equal(
-        Trees.from_arrays(found.arrays()).log_odds(features), found.log_odds(features)
-    )
+    np.testing.assert_array_equal(Trees.from_arrays(found.arrays()).log_odds(features), found.log_odds(features))
 
 
 def test_sampled_pairs_stand_for_all_and_the_nearest_are_among_them(monkeypatch):

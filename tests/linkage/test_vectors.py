@@ -58,9 +58,7 @@ def test_few_items_have_no_walks_and_more_have_some():
     rng = np.random.default_rng(0)
     for n in (19, 20, 39, 40):
         values = rng.normal(size=(n, 2))
-        features = (
-            view_of(values).pairs(values, None).features[:, 2 : 2 + len(N_NEIGHBOURS) * len(WALK_STEPS)]
-        )
+        features = view_of(values).pairs(values, None).features[:, 2 : 2 + len(N_NEIGHBOURS) * len(WALK_STEPS)]
         there = ~np.isnan(features).any(axis=0)
         assert there.tolist() == [n >= 2 * k for k in N_NEIGHBOURS for _ in WALK_STEPS]
         assert there.all() or np.isnan(features[:, ~there]).all()
@@ -135,8 +133,4 @@ def test_vectors_are_a_source_of_any_part():
     view, items = view_of(values), np.array([3, 8, 1, 20, 22])
     found = VectorSource(values, documents, view).pairs(items, np.arange(5)).pairs
     expected = view.pairs(values[items], documents[items])
-    assert (
-        as_dict(found).keys()
-        == as_dict(expected).keys()
-        == {frozenset(p) for p in [(0, 2), (1, 3), (1, 4), (3, 4)]}
-    )
+    assert as_dict(found).keys() == as_dict(expected).keys() == {frozenset(p) for p in [(0, 2), (1, 3), (1, 4), (3, 4)]}

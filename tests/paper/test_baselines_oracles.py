@@ -95,10 +95,7 @@ def test_xing_reports_what_it_used_and_chose():
 
 def test_xing_refuses_what_it_cannot_do():
     X, y = blobs(0, 5)
-    for wrong, match in [
-        ({"form": "round"}, "neither"),
-        ({"setting": "2"}, "not one of"),
-    ]:
+    for wrong, match in [({"form": "round"}, "neither"), ({"setting": "2"}, "not one of")]:
         with pytest.raises(InputError, match=match):
             XingK(**wrong).fit(X, y)
     with pytest.raises(InputError, match="full form"):

@@ -161,8 +161,7 @@ def plain_merges(scores):
     clusters = [[i] for i in range(len(scores))]
     while True:
         gains = {
-            (a, b): scores[np.ix_(clusters[a], clusters[b])].sum()
-            for a, b in combinations(range(len(clusters)), 2)
+            (a, b): scores[np.ix_(clusters[a], clusters[b])].sum() for a, b in combinations(range(len(clusters)), 2)
         }
         best = max(gains, key=gains.__getitem__, default=None)
         if best is None or gains[best] <= 0:

@@ -10,14 +10,7 @@ from sklearn.exceptions import NotFittedError
 from scdp import metrics
 from scdp.errors import InputError
 from scdp.paper.baselines import Coarse, Fine, NameMatch, SameHead
-from scdp.paper.baselines.surface import (
-    DocumentBaseline,
-    by_group,
-    canonical_labels,
-    check_items,
-    check_labels,
-    take,
-)
+from scdp.paper.baselines.surface import DocumentBaseline, by_group, canonical_labels, check_items, check_labels, take
 from scdp.paper.datasets import load_coreference, load_identity
 from scdp.table.records import Records
 
@@ -77,9 +70,7 @@ def test_take_cuts_distances_on_both_sides():
     assert take(people(), np.array([3]))["first"].tolist() == ["Jo"]
 
 
-@pytest.mark.parametrize(
-    "X", [np.full((4, 2), np.nan), np.zeros((4, 4, 3)), records(a=["x", None, "x", "y"])]
-)
+@pytest.mark.parametrize("X", [np.full((4, 2), np.nan), np.zeros((4, 4, 3)), records(a=["x", None, "x", "y"])])
 def test_coarse_and_fine_take_any_items(X):
     groups = ["q", "p", "q", "r"]
     assert Coarse().fit_predict(X).tolist() == [0, 0, 0, 0]

@@ -21,9 +21,7 @@ def charseq(tag: str, text: str, plain: str, after: int = 0) -> str:
     return f'<{tag}><charseq START="{first}" END="{first + len(text) - 1}">{shown}</charseq></{tag}>'
 
 
-def mention(
-    number: str, extent: str, head: str, plain: str = WRITTEN, after: int = 0, kind: str = "NAM"
-) -> str:
+def mention(number: str, extent: str, head: str, plain: str = WRITTEN, after: int = 0, kind: str = "NAM") -> str:
     return (
         f'<entity_mention ID="{number}" TYPE="{kind}" LDCTYPE="{kind}">'
         f"{charseq('extent', extent, plain, after)}{charseq('head', head, plain, after)}</entity_mention>"
@@ -56,12 +54,7 @@ def small_document(plain: str = WRITTEN, company: str = "Acme &amp; Sons") -> st
             mention("E1-2", "Lopez", "Lopez", plain, after=plain.index("met")),
         ),
         entity("E2", "ORG", mention("E2-1", company, company, plain)),
-        entity(
-            "E3",
-            "GPE",
-            mention("E3-1", "Bonn", "Bonn", plain),
-            mention("E3-2", "in", "in", plain, kind="NOM"),
-        ),
+        entity("E3", "GPE", mention("E3-1", "Bonn", "Bonn", plain), mention("E3-2", "in", "in", plain, kind="NOM")),
     )
 
 
@@ -118,10 +111,7 @@ def test_declarations_of_their_own_are_refused(tmp_path, doctype):
 def test_a_declaration_in_another_encoding_is_refused_too(tmp_path):
     with pytest.raises(InputError, match="document type"):
         load_ace(
-            write(
-                tmp_path,
-                annotation(doctype=DOCTYPE).replace('"1.0"', '"1.0" encoding="UTF-16"').encode("utf-16"),
-            )
+            write(tmp_path, annotation(doctype=DOCTYPE).replace('"1.0"', '"1.0" encoding="UTF-16"').encode("utf-16"))
         )
 
 

@@ -34,10 +34,7 @@ def test_files_are_written(data_or_skip, tmp_path):
 def test_tables_of_tutorials_are_made_without_any_file(tmp_path, monkeypatch):
     monkeypatch.setenv("SCDP_DATA", "/nowhere")
     monkeypatch.setenv("SCDP_CACHE", str(tmp_path / "cache"))
-    for name, files in (
-        ("people", ["gold", "gold_all", "new", "people"]),
-        ("crm", ["gold", "shop", "support"]),
-    ):
+    for name, files in (("people", ["gold", "gold_all", "new", "people"]), ("crm", ["gold", "shop", "support"])):
         result = CliRunner().invoke(main, ["datasets", "export", name, "--out", str(tmp_path / name)])
         assert result.exit_code == 0, result.output
         assert sorted(path.stem for path in (tmp_path / name).iterdir()) == files

@@ -30,9 +30,7 @@ def sentence(*words: str) -> str:
         id, _, rest = word.rpartition("=>")
         form, upos, head, relation, attributes = rest.split("/")
         number += not id
-        lines.append(
-            "\t".join([id or str(number), form, form, upos, "_", "_", head, relation, "_", attributes])
-        )
+        lines.append("\t".join([id or str(number), form, form, upos, "_", "_", head, relation, "_", attributes]))
     return "\n".join(lines) + "\n\n"
 
 
@@ -80,11 +78,7 @@ def test_the_head_is_the_word_that_hangs_outside_the_span():
 
 
 def test_coordinated_persons_are_dropped_but_not_organizations():
-    group = (
-        "Mary/PROPN/0/root/Entity=(1-{}-new-x-cf1-1-sgl",
-        "and/CCONJ/3/cc/_",
-        "Bo/PROPN/1/conj/Entity=1)",
-    )
+    group = ("Mary/PROPN/0/root/Entity=(1-{}-new-x-cf1-1-sgl", "and/CCONJ/3/cc/_", "Bo/PROPN/1/conj/Entity=1)")
     assert found(*[word.format("person") for word in group]) == []
     assert found(*[word.format("organization") for word in group])[0][1] == "Mary and Bo"
 
@@ -104,9 +98,7 @@ def test_a_name_ends_at_lower_case_words_commas_and_articles():
 
 def test_a_bridging_word_at_the_end_is_no_part_of_the_name():
     assert found(
-        "Bank/PROPN/0/root/Entity=(1-organization-new-x-cf1-1-sgl",
-        "of/ADP/3/case/_",
-        "rivers/NOUN/1/nmod/Entity=1)",
+        "Bank/PROPN/0/root/Entity=(1-organization-new-x-cf1-1-sgl", "of/ADP/3/case/_", "rivers/NOUN/1/nmod/Entity=1)"
     ) == [("organization", "Bank", "Bank of rivers", "Bank")]
 
 
@@ -152,9 +144,7 @@ def test_broken_annotation_is_named(text, message):
 
 def test_splits_are_read_from_headings_and_bullets(tmp_path):
     place = tmp_path / "splits.md"
-    place.write_text(
-        "# Splits\n\n## dev\n\n  * GUM_bio_byron\n\n## train\n\n  * GUM_news_a\n", encoding="utf-8"
-    )
+    place.write_text("# Splits\n\n## dev\n\n  * GUM_bio_byron\n\n## train\n\n  * GUM_news_a\n", encoding="utf-8")
     assert coreference.read_splits(place) == {"GUM_bio_byron": "dev", "GUM_news_a": "train"}
     place.write_text("nothing", encoding="utf-8")
     with pytest.raises(InputError, match=r"splits\.md"):

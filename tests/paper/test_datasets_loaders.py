@@ -50,9 +50,7 @@ def test_the_page_of_data_sets_shows_what_is_so(data_or_skip):
         datasets.load_references("Freund")
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, root / ".ci" / "documents.py", root / "docs" / "datasets.md"],
-        capture_output=True,
-        text=True,
+        [sys.executable, root / ".ci" / "documents.py", root / "docs" / "datasets.md"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 
@@ -82,11 +80,7 @@ def test_whole_sets_have_the_published_counts(load, records, clusters, data_or_s
 
 @pytest.mark.parametrize(
     ("author", "test", "train"),
-    [
-        ("Freund", (529, 29), (1387, 86)),
-        ("Kearns", (978, 52), (938, 63)),
-        ("Schapire", (1046, 65), (870, 50)),
-    ],
+    [("Freund", (529, 29), (1387, 86)), ("Kearns", (978, 52), (938, 63)), ("Schapire", (1046, 65), (870, 50))],
 )
 def test_references_are_split_by_author(author, test, train, data_or_skip):
     with data_or_skip():
@@ -97,9 +91,7 @@ def test_references_are_split_by_author(author, test, train, data_or_skip):
 
 
 def test_half_of_a_clusters_records_make_its_author():
-    data = records_from(
-        {"author": ["Y. Freund", "anon.", "A", "B", "C"], "title": ["t", "t", "by FREUND", "t", None]}
-    )
+    data = records_from({"author": ["Y. Freund", "anon.", "A", "B", "C"], "title": ["t", "t", "by FREUND", "t", None]})
     records = Labelled(data, np.array(["x", "x", "y", "y", "y"]), np.arange(5))
     assert written_by(records, "Freund").tolist() == [True, True, False, False, False]
 
@@ -152,9 +144,7 @@ def test_coreference_counts_and_groups(data_or_skip):
     assert task.test.data.names == ("name", "span", "head", "etype", "genre", "doc")
     for part in (task.train, task.test):
         of_cluster = dict(zip(part.clusters, part.groups, strict=True))
-        assert all(
-            of_cluster[cluster] == doc for cluster, doc in zip(part.clusters, part.groups, strict=True)
-        )
+        assert all(of_cluster[cluster] == doc for cluster, doc in zip(part.clusters, part.groups, strict=True))
     assert not set(task.train.groups) & set(task.test.groups)
 
 

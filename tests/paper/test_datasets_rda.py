@@ -34,10 +34,7 @@ def pairs(*items: tuple[bytes, bytes]) -> bytes:
 
 
 def integers(*values: int, attributes: bytes = b"") -> bytes:
-    return (
-        struct.pack(f">ii{len(values)}i", 13 | (0x200 if attributes else 0), len(values), *values)
-        + attributes
-    )
+    return struct.pack(f">ii{len(values)}i", 13 | (0x200 if attributes else 0), len(values), *values) + attributes
 
 
 def reals(*values: float) -> bytes:

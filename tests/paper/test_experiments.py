@@ -70,8 +70,7 @@ def test_published_tables_have_the_papers_values():
 
 # The paper's own rows that contradict its definition of F; a slip of ours in copying would add to them.
 @pytest.mark.parametrize(
-    ("task", "odd"),
-    [(name, {"binary", "coarse"} if name == "references" else set()) for name in paper.PUBLISHED],
+    ("task", "odd"), [(name, {"binary", "coarse"} if name == "references" else set()) for name in paper.PUBLISHED]
 )
 def test_published_f_follows_from_precision_and_recall(task, odd):
     def implied(row):
@@ -113,11 +112,7 @@ def test_an_unknown_system_is_refused_with_the_list(names):
 def test_tasks_are_chosen_and_variants_left_out_of_quick_runs():
     assert chosen_tasks("all", quick=True) == ["digits", "identity", "coreference", "references"]
     assert chosen_tasks("all", quick=False) == ["digits", "identity", "coreference", "references"]
-    assert chosen_tasks("references", quick=False) == [
-        "references",
-        "references-kearns",
-        "references-schapire",
-    ]
+    assert chosen_tasks("references", quick=False) == ["references", "references-kearns", "references-schapire"]
     assert chosen_tasks("references", quick=True) == ["references"]
     assert chosen_tasks("references-kearns", quick=True) == ["references-kearns"]
     with pytest.raises(InputError, match=r"'nonsense'; there are: digits, .*all"):
@@ -141,9 +136,7 @@ def test_a_full_run_has_both_scales_and_several_repeats():
         ("digits", "scdp1", features, repeat) for repeat in range(5) for features in ("unit", "raw")
     ]
     # What does not depend on the scale is run once for both, and what the paper has no row of on one draw.
-    assert [job[2:] for job in planned if job[:2] == ("digits", "coarse")] == [
-        ("unit", repeat) for repeat in range(5)
-    ]
+    assert [job[2:] for job in planned if job[:2] == ("digits", "coarse")] == [("unit", repeat) for repeat in range(5)]
     assert [job[2:] for job in planned if job[:2] == ("digits", "modernbinary")] == [("unit", 0)]
     assert [job[2:] for job in planned if job[:2] == ("references", "scdp1")] == [
         (features, repeat) for repeat in range(3) for features in ("unit", "raw")
@@ -212,9 +205,7 @@ def tiny_text_problem(task):
 def test_raw_distances_are_plain_differences_without_missing_ones():
     years = ["1990", "1993", "", "1990"]
     records = records_from({"date": years, "title": ["a", "b", "c", "d"]}, "made up")
-    spec = Spec(
-        "cluster_id", [compare.absolute("date"), compare.count_difference("date"), compare.edit("title")]
-    )
+    spec = Spec("cluster_id", [compare.absolute("date"), compare.count_difference("date"), compare.edit("title")])
     found = compute_distances(records, spec.fit(records), None)
     for distances in (found, found.scaled()):
         plain = take_raw(distances)
@@ -234,8 +225,7 @@ def test_systems_run_on_raw_features(name):
 
 
 @pytest.mark.parametrize(
-    ("task", "name"),
-    [(task, name) for task in TEXT for name, system in SYSTEMS.items() if system.applies_to(task)],
+    ("task", "name"), [(task, name) for task in TEXT for name, system in SYSTEMS.items() if system.applies_to(task)]
 )
 def test_every_system_runs_on_the_columns_of_every_text_task(task, name):
     problem = tiny_text_problem(task)
@@ -254,9 +244,7 @@ def test_libraries_keep_to_one_thread():
 def test_seeds_follow_names_and_settings():
     settings = Settings()
     assert settings.seed_of("digits", "scdp1", 0) == Settings(sweeps=9).seed_of("digits", "scdp1", 0)
-    others = {
-        settings.seed_of(task, name, repeat) for task in TASKS for name in SYSTEMS for repeat in range(5)
-    }
+    others = {settings.seed_of(task, name, repeat) for task in TASKS for name in SYSTEMS for repeat in range(5)}
     assert len(others) == len(TASKS) * len(SYSTEMS) * 5
     assert Settings(seed=1).seed_of("digits", "scdp1", 0) not in others
 
@@ -303,12 +291,7 @@ def test_a_damaged_part_is_made_again_with_a_note(tmp_path, damage, caplog):
     else:
         altered = re.sub(r'"items": (\d+)', r'"items": 1\1', content)
         assert altered != content
-        texts = {
-            "cut": content[:-9],
-            "altered": altered,
-            "a list": "[]",
-            "of another name": other.read_text(),
-        }
+        texts = {"cut": content[:-9], "altered": altered, "a list": "[]", "of another name": other.read_text()}
         path.write_text(texts[damage])
     assert parts.find("digits", "fine", 0) is None
     assert f"a kept part does not count, and is made again where it is asked for: {path}" in caplog.text
@@ -367,11 +350,7 @@ def test_halves_of_a_killed_run_are_removed_and_nothing_else(tmp_path):
 def test_rows_average_repeats_and_follow_the_schema():
     jsonschema = pytest.importorskip("jsonschema")
     rows = rows_of(
-        [
-            part(repeat=1, f=0.7),
-            part(repeat=0, f=0.5),
-            part(system="coarse", draws=None, chains=None, sweeps=None),
-        ]
+        [part(repeat=1, f=0.7), part(repeat=0, f=0.5), part(system="coarse", draws=None, chains=None, sweeps=None)]
     )
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.validate(rows, SCHEMA)
@@ -426,9 +405,7 @@ def test_only_test_items_are_scored():
 
 def test_joining_puts_training_items_first():
     def items(names, groups):
-        return Labelled(
-            records_from({"name": names}, "made up"), np.array(names), np.array(names), np.array(groups)
-        )
+        return Labelled(records_from({"name": names}, "made up"), np.array(names), np.array(names), np.array(groups))
 
     both = join_parts(items(["a", "b"], [0, 1]), items(["c"], [2]))
     assert list(both.data["name"]) == ["a", "b", "c"]
@@ -447,9 +424,7 @@ def test_the_watch_leaves_the_first_sweep_out(monkeypatch):
     assert told == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6])
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.5, ".500"), (1.0, "1.000"), (-0.02, "-.020"), (10.05, "10.050")]
-)
+@pytest.mark.parametrize(("value", "text"), [(0.5, ".500"), (1.0, "1.000"), (-0.02, "-.020"), (10.05, "10.050")])
 def test_scores_are_written_as_the_paper_does(value, text):
     assert score(value) == text
 

@@ -26,8 +26,7 @@ def test_the_concentration_has_its_posterior_mean(n, k):
         return alpha**power * np.exp(at - top)
 
     above, below = (
-        integrate.quad(density, 1e-12, 20 * mean + 20, (power,), limit=500, points=[mean])[0]
-        for power in (1, 0)
+        integrate.quad(density, 1e-12, 20 * mean + 20, (power,), limit=500, points=[mean])[0] for power in (1, 0)
     )
     assert mean == pytest.approx(above / below, rel=1e-4)
 

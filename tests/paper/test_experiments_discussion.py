@@ -67,9 +67,7 @@ def test_a_reason_is_shown_for_the_verdicts_it_was_written_for_alone():
 def test_the_order_of_table_5_is_told_where_all_its_systems_ran():
     rows = rows_as_published("coreference")
     (told,) = (
-        block.text
-        for block in comparison_chapter(rows)[1:]
-        if isinstance(block, Paragraph) and "Order" in block.text
+        block.text for block in comparison_chapter(rows)[1:] if isinstance(block, Paragraph) and "Order" in block.text
     )
     assert "The paper: Binary .896, SCDP-3 .841, SCDP-2 .651, Xing-K .608, SCDP-1 .449." in told
     assert not any("Order" in getattr(block, "text", "") for block in comparison_chapter(rows[:-1]))

@@ -22,11 +22,7 @@ TYPES = {
     "precision": [[10.0, 0.1], [1.0, 5.0], [1.0, 1.0]],
     "examples": [["A <b>title</b> | 1999", "x" * 400], ["only one"], []],
 }
-IMAGES = {
-    **TYPES,
-    "features": [f"pixel {place}" for place in range(4)],
-    "precision": [[1.0, 2.0, 3.0, 4.0]] * 3,
-}
+IMAGES = {**TYPES, "features": [f"pixel {place}" for place in range(4)], "precision": [[1.0, 2.0, 3.0, 4.0]] * 3}
 
 
 @pytest.fixture
@@ -34,10 +30,7 @@ def fits():
     import numpy as np
 
     rng = np.random.default_rng(0)
-    return [
-        curves.fit_priors(TASKS[name].title, np.array([9, 4, 1, 1, 1]), rng)
-        for name in ("digits", "identity")
-    ]
+    return [curves.fit_priors(TASKS[name].title, np.array([9, 4, 1, 1, 1]), rng) for name in ("digits", "identity")]
 
 
 @pytest.fixture
@@ -132,11 +125,7 @@ def test_the_page_of_the_docs_says_where_its_numbers_come_from(parts, fits, tmp_
     run.write({**parts[1], "origin": "commit def-dirty"}, "digits", "fine", 0)
     text = output.write_page(tmp_path / "run", tmp_path / "docs").read_text()
     assert "commit abc, commit def-dirty. Not run yet: Identity uncertainty; Proper noun" in text
-    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == [
-        "figures",
-        "tables.md",
-        "tables_draws.md",
-    ]
+    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == ["figures", "tables.md", "tables_draws.md"]
     assert (tmp_path / "docs" / "figures" / "figure1.png").exists()
 
 
@@ -156,10 +145,7 @@ def test_the_origin_is_a_commit_or_a_version(monkeypatch):
 
 def test_a_whole_run_leaves_nothing_out():
     whole = [
-        part(task=task, system=name)
-        for task in TASKS
-        for name, system in SYSTEMS.items()
-        if system.applies_to(task)
+        part(task=task, system=name) for task in TASKS for name, system in SYSTEMS.items() if system.applies_to(task)
     ]
     assert output.left_out(whole) == ""
     assert output.left_out(whole[1:]) == " Not run yet: Coarse on digits."

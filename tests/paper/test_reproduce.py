@@ -23,9 +23,7 @@ def reproduce(*arguments):
 
 
 def without_times(path):
-    return [
-        {key: value for key, value in row.items() if key not in TIMES} for row in json.loads(path.read_text())
-    ]
+    return [{key: value for key, value in row.items() if key not in TIMES} for row in json.loads(path.read_text())]
 
 
 @pytest.fixture
@@ -125,9 +123,7 @@ def test_a_run_does_not_depend_on_which_parts_it_finds(no_data, tmp_path):
     for name in ("digits.cdp.unit.1.part.json", "digits.scdp1.unit.0.part.json"):
         (tmp_path / "broken" / "parts" / name).unlink()
     assert reproduce(*arguments, "--out", tmp_path / "broken", "--resume").exit_code == 0
-    assert without_times(tmp_path / "broken" / "results.json") == without_times(
-        tmp_path / "whole" / "results.json"
-    )
+    assert without_times(tmp_path / "broken" / "results.json") == without_times(tmp_path / "whole" / "results.json")
     assert json.loads((tmp_path / "whole" / "results.json").read_text())[2]["repeats"] == 2
 
 
@@ -165,9 +161,7 @@ def test_killed_at_random_moments_it_ends_the_same(no_data, tmp_path):
             process.kill()
     with started(tmp_path / "killed") as process:
         assert process.wait(900) == 0
-    assert without_times(tmp_path / "killed" / "results.json") == without_times(
-        tmp_path / "whole" / "results.json"
-    )
+    assert without_times(tmp_path / "killed" / "results.json") == without_times(tmp_path / "whole" / "results.json")
 
 
 class Death(BaseException):
@@ -228,9 +222,7 @@ def test_a_system_that_fails_leaves_the_others_and_is_tried_again(no_data, tmp_p
         result = reproduce(*arguments)
     assert result.exit_code == 1
     assert "digits Fine failed (RuntimeError: out of luck)" in result.stderr
-    assert [row["system"] for row in json.loads((tmp_path / "out" / "results.json").read_text())] == [
-        "coarse"
-    ]
+    assert [row["system"] for row in json.loads((tmp_path / "out" / "results.json").read_text())] == ["coarse"]
     assert "digits Fine failed" in (tmp_path / "out" / "results.md").read_text()
     assert reproduce(*arguments, "--resume").exit_code == 0
     rows = json.loads((tmp_path / "out" / "results.json").read_text())

@@ -50,9 +50,7 @@ def test_component_draws_answer_as_packed_ones_do():
         for answer in ("f", "precision=0.9", "vi"):
             assert np.array_equal(found.point_estimate(answer), expected.point_estimate(answer))
         assert np.array_equal(found.co_clustering_matrix(), expected.co_clustering_matrix())
-        assert [found.co_clustering(0, j) for j in range(120)] == [
-            expected.co_clustering(0, j) for j in range(120)
-        ]
+        assert [found.co_clustering(0, j) for j in range(120)] == [expected.co_clustering(0, j) for j in range(120)]
         # An answer of its own, and one that joins records of different components.
         for labels in (found.point_estimate("f"), rng.integers(0, 40, 120), np.arange(120)):
             np.testing.assert_allclose(

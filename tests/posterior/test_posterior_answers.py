@@ -208,9 +208,7 @@ def test_merges_are_those_of_always_merging_the_most_similar_clusters():
 
 def test_pairs_that_occur_more_than_once_add_up():
     left, right = np.array([0, 0, 1], np.int32), np.array([1, 1, 2], np.int32)
-    merges = merge_by_average(
-        build_graph(3, left, right, np.array([2, 3, 4])), np.ones(3, np.int64), np.zeros(3, bool)
-    )
+    merges = merge_by_average(build_graph(3, left, right, np.array([2, 3, 4])), np.ones(3, np.int64), np.zeros(3, bool))
     assert merges.totals.tolist() == [5, 4]
     assert merges.pairs.tolist() == [1, 2]
 

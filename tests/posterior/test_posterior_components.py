@@ -21,9 +21,7 @@ LOSSES = ["vi", "binder"]
 def draws_of_components(rng, sizes, n_draws, noise=0.4):
     """Draws (draw, item) in which only items of one component are ever together; items are shuffled."""
     component = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    apart = np.where(
-        rng.random((n_draws, len(component))) < noise, rng.integers(1, 4, (n_draws, len(component))), 0
-    )
+    apart = np.where(rng.random((n_draws, len(component))) < noise, rng.integers(1, 4, (n_draws, len(component))), 0)
     return np.array([canonical_labels(row) for row in component * 4 + apart])
 
 
@@ -143,9 +141,7 @@ def test_estimates_with_known_clusters_do_not_depend_on_how_they_are_stored():
     labels = canonical_labels(fixed[:20])
     found = post.point_estimate("vi")
     assert np.array_equal(canonical_labels(found[:20]), labels)
-    plain = minimise_expected_loss(
-        np.array([canonical_labels(row) for row in raw[0]]), fixed=fixed.astype(np.int32)
-    )
+    plain = minimise_expected_loss(np.array([canonical_labels(row) for row in raw[0]]), fixed=fixed.astype(np.int32))
     assert post.expected_loss(found) == pytest.approx(post.expected_loss(plain), abs=1e-9)
 
 

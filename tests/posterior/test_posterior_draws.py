@@ -230,9 +230,7 @@ def test_places_together_agree_with_the_plain_twin(shared):
     stored = Posterior(draws, hidden=hidden, shared=shared).stored
     chosen = np.array([0, 3, 5])
     rows = draws.reshape(8, -1)[chosen]
-    together = [
-        place for place, item in enumerate(hidden) if ((rows == rows[:, [item]]).sum(axis=1) > 1).any()
-    ]
+    together = [place for place, item in enumerate(hidden) if ((rows == rows[:, [item]]).sum(axis=1) > 1).any()]
     assert stored.places_together(chosen).tolist() == together
     assert 2 not in together
     assert stored.places_together(np.arange(8)).tolist() != []

@@ -74,9 +74,7 @@ def test_means_and_intervals_are_those_over_draws(monkeypatch):
     assert (found["recall"]["low"], found["recall"]["high"]) == pytest.approx((values[9], values[89]))
     counts = Posterior(raw).n_clusters
     assert found["n_clusters"]["mean"] == counts.mean()
-    assert (found["n_clusters"]["low"], found["n_clusters"]["high"]) == Posterior(raw).n_clusters_interval(
-        0.8
-    )
+    assert (found["n_clusters"]["low"], found["n_clusters"]["high"]) == Posterior(raw).n_clusters_interval(0.8)
 
 
 def test_the_answer_itself_is_judged_unless_labels_are_given():

@@ -17,8 +17,7 @@ CITIES = {"city": ["x", "x", "y", "y", None], "entity": ["p"] * 5, "age": ["1", 
 @pytest.fixture
 def posterior() -> Posterior:
     return Posterior(
-        [[[0, 0, 1, 1, 2], [0, 0, 0, 1, 1], [0, 1, 2, 3, 4], [0, 0, 1, 1, 2]]],
-        names=["a", "b", "c", "d", "e"],
+        [[[0, 0, 1, 1, 2], [0, 0, 0, 1, 1], [0, 1, 2, 3, 4], [0, 0, 1, 1, 2]]], names=["a", "b", "c", "d", "e"]
     )
 
 
@@ -36,9 +35,7 @@ def test_counts_are_those_of_a_plain_loop(posterior):
 
 
 def test_rows_that_some_draws_lack_count_as_none(posterior):
-    sizes = (
-        "SELECT size, count(*) AS n FROM (SELECT count(*) AS size FROM records GROUP BY entity) GROUP BY size"
-    )
+    sizes = "SELECT size, count(*) AS n FROM (SELECT count(*) AS size FROM records GROUP BY entity) GROUP BY size"
     rows = {row["size"]: row for row in posterior.query(sizes).rows()}
     assert rows[3]["n"] == 0.25
     assert rows[2]["n"] == (2 + 1 + 0 + 2) / 4
@@ -48,9 +45,7 @@ def test_rows_that_some_draws_lack_count_as_none(posterior):
 
 
 def test_the_users_own_columns_keep_clear_of_ours(posterior):
-    table = posterior.query(
-        "SELECT entity_given, count(distinct entity) AS n FROM records GROUP BY 1", CITIES
-    )
+    table = posterior.query("SELECT entity_given, count(distinct entity) AS n FROM records GROUP BY 1", CITIES)
     assert table.rows()[0]["entity_given"] == "p"
     assert str(table).splitlines()[0].split() == ["entity_given", "n", "90", "%", "interval"]
     assert "<td>p</td>" in table._repr_html_()

@@ -104,10 +104,7 @@ def test_credible_ball(raw, level):
     inside = distances <= ball.radius
     assert inside.mean() >= level
     assert (distances < ball.radius).mean() < level
-    for bound, wanted in [
-        (ball.fewest_clusters, counts[inside].min()),
-        (ball.most_clusters, counts[inside].max()),
-    ]:
+    for bound, wanted in [(ball.fewest_clusters, counts[inside].min()), (ball.most_clusters, counts[inside].max())]:
         assert bound.max() + 1 == wanted
         assert post.distances(ball.centre).ravel()[inside & (counts == wanted)].max() == pytest.approx(
             Posterior(bound[None, None]).distances(ball.centre)[0, 0]

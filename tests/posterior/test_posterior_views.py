@@ -16,9 +16,7 @@ from scdp.posterior.io import count_sizes
 def post():
     rng = np.random.default_rng(0)
     truth, noise = rng.integers(0, 12, 40), rng.random((2, 30, 40)) < 0.2
-    return Posterior(
-        np.where(noise, rng.integers(0, 15, noise.shape), truth), names=[f"r{i}" for i in range(40)]
-    )
+    return Posterior(np.where(noise, rng.integers(0, 15, noise.shape), truth), names=[f"r{i}" for i in range(40)])
 
 
 def test_a_table_has_a_row_for_each_item(post):
@@ -76,9 +74,7 @@ def test_pictures_are_drawn_where_one_asks_for_them(post, pyplot):
 
 def test_a_missing_package_is_named(post, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(
-        MissingExtraError, match=r"needs pandas: install it with  pip install 'scdp\[pandas\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"needs pandas: install it with  pip install 'scdp\[pandas\]'"):
         post.to_pandas()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match="needs matplotlib"):

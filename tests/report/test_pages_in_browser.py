@@ -37,22 +37,13 @@ def results_page(tmp_path_factory):
     """The page of `scdp reproduce`: all tasks and systems, with made-up numbers and all its pictures."""
     types = {"digits": IMAGES, "references": TYPES}
     parts = [
-        part(
-            task,
-            name,
-            types=types.get(task),
-            note="A note that is long enough to fill more than a line. " * 3,
-        )
+        part(task, name, types=types.get(task), note="A note that is long enough to fill more than a line. " * 3)
         for task in TASKS
         for name, system in SYSTEMS.items()
         if system.applies_to(task)
     ]
     sizes = np.array([90, 40, 10, 4, 1, 1, 1])
-    fits = [
-        fit_priors(entry.title, sizes, np.random.default_rng(0))
-        for entry in TASKS.values()
-        if not entry.extra
-    ]
+    fits = [fit_priors(entry.title, sizes, np.random.default_rng(0)) for entry in TASKS.values() if not entry.extra]
     out = tmp_path_factory.mktemp("results")
     return write_pages(parts, Settings(quick=True), out, fits)[1]
 
@@ -158,9 +149,7 @@ def test_the_page_follows_the_readers_light(browser, cluster_page, width):
 def test_a_script_of_others_does_not_run(browser, tmp_path):
     path = tmp_path / "page.html"
     write_report(path, made_result())
-    hostile = path.read_text(encoding="utf-8").replace(
-        "</main>", "<script>document.title='run'</script></main>"
-    )
+    hostile = path.read_text(encoding="utf-8").replace("</main>", "<script>document.title='run'</script></main>")
     path.write_text(hostile, encoding="utf-8")
     titles = []
     visit = browser.visit(path, act=lambda page: titles.append(page.title()))

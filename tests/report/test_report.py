@@ -25,19 +25,7 @@ from scdp.report.outputs import report_html, write_report
 from scdp.report.sections import judge_calibration
 
 # Each of them turns text around, hides it, or cannot be written to a file at all.
-UNSEEN = [
-    "\u202e",
-    "\u2066",
-    "\u200f",
-    "\u061c",
-    "\u200b",
-    "\ufeff",
-    "\x00",
-    "\x1b",
-    "\u2028",
-    "\ud800",
-    "\U000e0041",
-]
+UNSEEN = ["\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff", "\x00", "\x1b", "\u2028", "\ud800", "\U000e0041"]
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +150,7 @@ def test_weights_by_type_and_feature_are_there_and_rare_types_are_counted(page):
 def test_only_the_heaviest_of_many_features_are_shown(result):
     weights = np.ones((1, 256))
     weights[0, [7, 200]] = 50.0
-    learned = made_learned(
-        features=tuple(f"pixel {k}" for k in range(256)), weights=weights, type_shares=None
-    )
+    learned = made_learned(features=tuple(f"pixel {k}" for k in range(256)), weights=weights, type_shares=None)
     words = words_of(report_html(replace(result, learned=learned)))
     assert "pixel 7 counts much (50)" in words
     assert "pixel 200 counts much (50)" in words
@@ -227,9 +213,7 @@ def test_pairs_of_the_same_clusters_are_one_decision():
     pairs = (pair, replace(pair, left=1, right=0, probability=0.6), UncertainPair(0, 0, 0.7, True))
     page = report_html(replace(result, uncertain=pairs))
     assert page.count('<div class="pair">') == 2
-    assert (
-        "probability 0.50 <span>kept apart, in <bdi>1</bdi> and <bdi>2</bdi>; 1 more such pair</span>" in page
-    )
+    assert "probability 0.50 <span>kept apart, in <bdi>1</bdi> and <bdi>2</bdi>; 1 more such pair</span>" in page
     assert "probability 0.70 <span>put together, in <bdi>1</bdi></span>" in page
 
 
@@ -242,9 +226,7 @@ def test_decisions_differences_and_missing_cells_are_told(result):
     apart = replace(apart, uncertain=(replace(apart.uncertain[0], together=False),))
     page = report_html(apart)
     assert "kept apart, in <bdi>1</bdi> and <bdi>2</bdi>" in page
-    assert (
-        '<tr class="differs"><th>name</th><td><bdi>Ann</bdi></td><td><small>missing</small></td></tr>' in page
-    )
+    assert '<tr class="differs"><th>name</th><td><bdi>Ann</bdi></td><td><small>missing</small></td></tr>' in page
 
 
 def test_fields_that_are_not_compared_come_last_and_grey(page):
@@ -315,9 +297,7 @@ def everywhere(text):
         records=records,
         ids=np.array([text, "b"], object),
         labels=np.array([text, text], object),
-        posterior=Posterior(
-            np.array([[[0, 0], [0, 1]] * 10] * 2), {text: np.random.default_rng(0).random((2, 20))}
-        ),
+        posterior=Posterior(np.array([[[0, 0], [0, 1]] * 10] * 2), {text: np.random.default_rng(0).random((2, 20))}),
         learned=learned,
     )
 
@@ -377,10 +357,7 @@ def test_calibration_is_judged_by_its_worst_full_bin():
     assert "those near 0.45 are too high, 0.15 of such held-out pairs" in words
     assert "too low" in judge_calibration(made_calibration(shift=-0.3))[0]
     few = replace(made_calibration(shift=0.3), count=np.full(10, 5))
-    assert judge_calibration(few) == (
-        "No bin has 20 held-out pairs: too few to judge the probabilities.",
-        False,
-    )
+    assert judge_calibration(few) == ("No bin has 20 held-out pairs: too few to judge the probabilities.", False)
 
 
 def parsed(chart):
@@ -411,9 +388,7 @@ def test_many_numbers_share_bars_in_a_histogram():
     counts = np.arange(1000, 1500)
     root, tags = parsed(histogram(counts, (1100, 1200), truth=1150, word="found"))
     assert tags.count("rect") <= 50
-    shares = [
-        float(re.search(r": ([\d.]+)%", bar[0].text)[1]) for bar in root.iter() if bar.tag.endswith("rect")
-    ]
+    shares = [float(re.search(r": ([\d.]+)%", bar[0].text)[1]) for bar in root.iter() if bar.tag.endswith("rect")]
     assert sum(shares) == pytest.approx(100, abs=2)
     assert "found: 1150" in "".join(root.itertext())
 
@@ -431,15 +406,7 @@ def test_a_trace_has_a_line_a_chain_and_leaves_gaps_out():
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [
-        (0.0, "0"),
-        (1.2345, "1.23"),
-        (123.4, "123"),
-        (-4016.2, "-4016"),
-        (1e9, "1e+09"),
-        (2e-7, "2e-07"),
-        (np.nan, "–"),
-    ],
+    [(0.0, "0"), (1.2345, "1.23"), (123.4, "123"), (-4016.2, "-4016"), (1e9, "1e+09"), (2e-7, "2e-07"), (np.nan, "–")],
 )
 def test_numbers_in_short(value, words):
     assert in_short(value) == words

@@ -15,13 +15,7 @@ from scdp.estimators.fitted import Reliability, weigh_pairs
 from scdp.estimators.result import Calibration
 from scdp.posterior import Posterior
 from scdp.results import read_result, write_result
-from scdp.results.estimate import (
-    Judged,
-    choose_chances,
-    correct_expected,
-    expect_by_record,
-    measure_records,
-)
+from scdp.results.estimate import Judged, choose_chances, correct_expected, expect_by_record, measure_records
 
 
 def seen(off: float, n: int, seed: int = 0) -> Calibration:
@@ -154,9 +148,7 @@ def test_judged_records_mend_what_the_model_believes():
     held, means = 0, []
     for seed in range(300):
         item = np.random.default_rng(seed).choice(n, 60, p=chance)
-        said = correct_expected(expected, Judged(item, chance[item], found[:, item]), answer, 0.9)[
-            "precision"
-        ]
+        said = correct_expected(expected, Judged(item, chance[item], found[:, item]), answer, 0.9)["precision"]
         held += said["low"] <= true <= said["high"]
         means.append(said["mean"])
     assert abs(np.mean(means) - true) < 4 * np.std(means) / np.sqrt(300) + 0.005
@@ -189,19 +181,14 @@ def test_the_command_says_estimates(tmp_path):
 def test_the_way_of_judged_records(tmp_path):
     write_result(small_result(), tmp_path / "kept")
     done("estimate", tmp_path / "kept", "--draw", 20, "--out", tmp_path / "judge.csv")
-    rows = [
-        {name.lstrip("\ufeff"): cell for name, cell in row.items()}
-        for row in read_csv(tmp_path / "judge.csv")
-    ]
+    rows = [{name.lstrip("\ufeff"): cell for name, cell in row.items()} for row in read_csv(tmp_path / "judge.csv")]
     assert {row["question"] for row in rows} == {str(k) for k in range(1, 21)}
     truth = dict(zip(["a", "b'", 'c"', "1", "é\\u202e"], [0, 0, 1, 2, 3], strict=True))
     for row in rows:
         one, other = row["id"], row["other"]
         row["same"] = "yes" if other and truth.get(one, one) == truth.get(other, other) else "no"
     write_csv(tmp_path / "judged.csv", rows)
-    said = json.loads(
-        done("estimate", tmp_path / "kept", "--reviewed", tmp_path / "judged.csv", "--json").stdout
-    )
+    said = json.loads(done("estimate", tmp_path / "kept", "--reviewed", tmp_path / "judged.csv", "--json").stdout)
     assert said["precision"]["low"] <= 0.5 <= said["precision"]["high"]
     rows[0]["same"] = "perhaps"
     rows[0]["other"] = rows[0]["other"] or "a"

@@ -107,9 +107,7 @@ def test_the_command_writes_golden_records_and_pairs(tmp_path):
     assert all(0 <= float(row["title_probability"]) <= 1 for row in golden)
     pairs = read_records(tmp_path / "p.parquet")
     assert min(map(float, pairs["probability"])) >= 0.5
-    refused = run(
-        "cluster", papers / "model", papers / "new.csv", "--out", tmp_path / "d.csv", "--at-least", "0"
-    )
+    refused = run("cluster", papers / "model", papers / "new.csv", "--out", tmp_path / "d.csv", "--at-least", "0")
     assert refused.exit_code == 2
 
 
@@ -181,9 +179,5 @@ def test_evidence_unlike_the_last_is_told(tmp_path):
     # Without its columns, or without a model, nothing is said of evidence.
     cells.pop("title")
     write_result(replace(kept.result, records=Records(cells, "less.csv")), tmp_path / "less")
-    assert all(
-        shift.unit == "share" for shift in compare_results(kept, read_result(tmp_path / "less")).shifts
-    )
-    assert all(
-        shift.unit == "share" for shift in compare_results(read_result(tmp_path / "less"), kept).shifts
-    )
+    assert all(shift.unit == "share" for shift in compare_results(kept, read_result(tmp_path / "less")).shifts)
+    assert all(shift.unit == "share" for shift in compare_results(read_result(tmp_path / "less"), kept).shifts)

@@ -84,18 +84,13 @@ def clusters_of(folder):
 def test_golden_records_follow_their_rules(asked):
     folder, lost = asked
     given = {row["id"]: row for row in read_csv(folder / "old.csv")}
-    golden, clusters = (
-        {row["cluster"]: row for row in read_csv(folder / "old_golden.csv")},
-        clusters_of(folder),
-    )
+    golden, clusters = ({row["cluster"]: row for row in read_csv(folder / "old_golden.csv")}, clusters_of(folder))
     assert golden.keys() == clusters.keys()
     for name, members in clusters.items():
         cells = [given[member][lost] for member in members]
         assert len(golden[name][lost]) == max(map(len, cells))
         assert 0.0 <= float(golden[name][f"{lost}_probability"]) <= 1.0
-        assert int(golden[name][f"{lost}_records"]) == sum(
-            cell == golden[name][lost] for cell in cells if cell
-        )
+        assert int(golden[name][f"{lost}_records"]) == sum(cell == golden[name][lost] for cell in cells if cell)
 
 
 def test_pairs_are_those_of_the_draws(asked):

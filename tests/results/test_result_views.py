@@ -56,9 +56,7 @@ def test_weights_are_drawn_the_heaviest_on_top(pyplot):
 
 
 def test_a_waterfall_has_a_bar_for_each_step(pyplot):
-    said = Explanation(
-        "a", "b", 0.5, (FeatureEvidence("title", "x", "y", 0.5, 1.5),), start=-2.0, log_odds=-0.5
-    )
+    said = Explanation("a", "b", 0.5, (FeatureEvidence("title", "x", "y", 0.5, 1.5),), start=-2.0, log_odds=-0.5)
     ax = said.plot_waterfall()
     assert [bar.get_width() for bar in ax.patches] == [2.0, 1.5, 0.5]
     assert "title" in said._repr_html_()

@@ -98,9 +98,7 @@ def test_pairs_are_weighed_as_one_by_one():
         said = kept.model.explain(kept.records, int(left[k]), int(right[k]), posterior=kept.posterior)
         for feature in said.features:
             value = weighed[feature.name][k]
-            assert (np.isnan(value) and feature.distance is None) or value == pytest.approx(
-                feature.contribution
-            )
+            assert (np.isnan(value) and feature.distance is None) or value == pytest.approx(feature.contribution)
         assert weighed["log-odds"][k] == pytest.approx(said.log_odds)
         assert weighed["any two records"][k] == pytest.approx(said.start)
 

@@ -34,9 +34,7 @@ def test_merges_and_splits_are_weighed_by_the_draws():
     split = try_split(result, "c-1")
     assert split.probability == pytest.approx(1 / 3)
     assert split.odds == pytest.approx(0.5)
-    assert split.expected_f_after == pytest.approx(
-        result.posterior.expected_metrics([0, 0, 1, 2, 3])["f"]["mean"]
-    )
+    assert split.expected_f_after == pytest.approx(result.posterior.expected_metrics([0, 0, 1, 2, 3])["f"]["mean"])
     for wrong in (lambda: try_merge(result, "c-1", "1"), lambda: try_split(result, "c-2")):
         with pytest.raises(InputError):
             wrong()

@@ -62,9 +62,7 @@ def test_killed_while_people_answer_nothing_acknowledged_is_lost(tmp_path: Path,
         running, address = start(result)
         told: list[str] = []
         enough = threading.Event()
-        people = [
-            threading.Thread(target=answer, args=(address, told, enough, n_answers)) for _ in range(N_PEOPLE)
-        ]
+        people = [threading.Thread(target=answer, args=(address, told, enough, n_answers)) for _ in range(N_PEOPLE)]
         for person in people:
             person.start()
         enough.wait(60)

@@ -5,14 +5,7 @@ import pytest
 
 from review_site import doubtful_draws
 from scdp.review.beliefs import Beliefs
-from scdp.review.quality import (
-    SHIFT_SPREAD,
-    Interval,
-    advise,
-    answered,
-    estimate,
-    find_shift,
-)
+from scdp.review.quality import SHIFT_SPREAD, Interval, advise, answered, estimate, find_shift
 from scdp.review.questions import Ask, Question, no_others
 
 

@@ -38,9 +38,7 @@ def plain_gain(draws: np.ndarray, rows: tuple[int, ...], threshold: float) -> fl
     n = draws.shape[1]
 
     def best(some: np.ndarray) -> float:
-        return sum(
-            max((some[:, i] == some[:, j]).mean() - threshold, 0.0) for i in range(n) for j in range(i + 1, n)
-        )
+        return sum(max((some[:, i] == some[:, j]).mean() - threshold, 0.0) for i in range(n) for j in range(i + 1, n))
 
     answers: dict[tuple[int, ...], list[int]] = {}
     for number, draw in enumerate(draws):
@@ -107,9 +105,7 @@ def test_an_answer_that_tells_the_member_is_worth_more():
 
 def test_questions_at_random_are_as_many_as_wanted_and_follow_the_doubt():
     ask = ask_about(doubtful_draws(30))
-    drawn = [
-        one for seed in range(40) for one in draw_at_random(ask, np.random.default_rng(seed), [0, 1, 2], 5)
-    ]
+    drawn = [one for seed in range(40) for one in draw_at_random(ask, np.random.default_rng(seed), [0, 1, 2], 5)]
     assert len(drawn) == 200
     assert all(one.is_random and len(one.rows) == 2 for one in drawn)
     assert not any(row in (0, 1, 2) for one in drawn for row in one.rows)

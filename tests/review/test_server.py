@@ -114,15 +114,7 @@ def test_a_form_that_is_none_is_refused(client, site, data):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/cluster?row=999",
-        "/cluster?row=-1",
-        "/cluster?row=x",
-        "/pair?a=0&b=0",
-        "/clusters?page=x",
-        "/nowhere",
-    ],
+    "path", ["/cluster?row=999", "/cluster?row=-1", "/cluster?row=x", "/pair?a=0&b=0", "/clusters?page=x", "/nowhere"]
 )
 def test_what_is_not_there_is_refused(client, path):
     assert client.get(path).status_code in (400, 404)
@@ -137,10 +129,7 @@ def test_a_cluster_is_split_and_merged(client, site):
     other = next(row for row in range(36) if row // 3 != home // 3)
     client.post("/decide", data={"home": home, "row": [other], "action": "merge"}, headers=ORIGIN)
     assert other in site.session.beliefs.members_of(home)
-    assert (
-        f"/cluster?row={home}" in client.get("/clusters").text
-        or len(site.session.beliefs.members_of(home)) > 1
-    )
+    assert f"/cluster?row={home}" in client.get("/clusters").text or len(site.session.beliefs.members_of(home)) > 1
     for _ in range(2):
         client.post("/undo", data={}, headers=ORIGIN)
     assert site.session.beliefs.members_of(home).tolist() == members

@@ -59,9 +59,7 @@ def test_the_log_says_all_that_happened():
     for step in range(30):
         records = [f"r{number}" for number in range(5 * (step + 1))]
         labels = rng.integers(0, 8, len(records))
-        clusters = [
-            [r for r, k in zip(records, labels, strict=True) if k == label] for label in np.unique(labels)
-        ]
+        clusters = [[r for r, k in zip(records, labels, strict=True) if k == label] for label in np.unique(labels)]
         reasons = dict.fromkeys(records, "new record")
         sure = dict.fromkeys(records, 1.0)
         entity, events, following = name_entities(clusters, before, sure, reasons, following)

@@ -116,8 +116,7 @@ def test_decisions_are_kept_for_ever(store):
     assert store.resolve(merge["from"])["entity"] == store.entities[one]
     check(store)
     append_decision(
-        store.folder / "decisions.jsonl",
-        Decision((one, ids[-1] if ids[-1] != other else ids[-2]), "different"),
+        store.folder / "decisions.jsonl", Decision((one, ids[-1] if ids[-1] != other else ids[-2]), "different")
     )
     store.update(records.take(parts[1]))
     check(store)
@@ -300,9 +299,7 @@ def test_a_review_of_a_store_is_acted_on_by_the_next_update(store):
 
     from scdp.cli import main
 
-    told = CliRunner().invoke(
-        main, ["review", str(store.folder), "--terminal", "--who", "ann"], input="d\nq\n"
-    )
+    told = CliRunner().invoke(main, ["review", str(store.folder), "--terminal", "--who", "ann"], input="d\nq\n")
     assert told.exit_code == 0, told.output
     (decided,) = [one for one in Store(store.folder).decisions() if one.decision == "different"]
     assert decided.who == "ann"

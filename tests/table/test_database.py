@@ -64,11 +64,7 @@ def test_what_is_not_plain_is_left_to_the_other_reader(small_files, tmp_path: Pa
 
 def test_plain_files_are_read_by_the_database(small_files, tmp_path: Path):
     place = tmp_path / "some.csv"
-    for text in (
-        'id,name\n1,"a, b"\n2, \n3,"say ""a"""\n4,\n',
-        "id,name\r\n1,a\r\n2,b\r\n",
-        "id;name\n1;ä\n2;ö",
-    ):
+    for text in ('id,name\n1,"a, b"\n2, \n3,"say ""a"""\n4,\n', "id,name\r\n1,a\r\n2,b\r\n", "id;name\n1;ä\n2;ö"):
         place.write_bytes(text.encode())
         delimiter = text[2]
         found = database.read_plain_text(text, place, delimiter)

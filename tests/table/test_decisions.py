@@ -88,9 +88,7 @@ def test_what_was_appended_before_a_kill_is_there(tmp_path):
         "for n in range(10**6):\n"
         "    append_decision(sys.argv[1], Decision((str(n), 'b'), 'same')); print(n, flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = [process.stdout.readline() for _ in range(30)]
         process.send_signal(signal.SIGKILL)
@@ -139,9 +137,7 @@ def test_contradictions_are_named_by_their_lines(tmp_path):
 
 
 def test_what_ids_outside_the_table_say_of_others_holds():
-    found = Constraints.of(
-        [same("a", "gone"), same("gone", "b"), different("gone", "c")], ["a", "b", "c", "d"]
-    )
+    found = Constraints.of([same("a", "gone"), same("gone", "b"), different("gone", "c")], ["a", "b", "c", "d"])
     assert found.group.tolist() == [0, 0, -1, -1]
     assert (found.left.tolist(), found.right.tolist()) == ([0], [2])
     assert found.missing == ("gone",)
@@ -164,8 +160,7 @@ def closure(decisions, ids):
             break
         together |= more
     apart = {
-        (i, k)
-        for i, k in ((i, k) for a, b in apart for i, c in together if c == a for d, k in together if d == b)
+        (i, k) for i, k in ((i, k) for a, b in apart for i, c in together if c == a for d, k in together if d == b)
     }
     return together, apart
 

@@ -11,9 +11,7 @@ from scdp.table.records import EncodedColumn, Records, records_from
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_taken_are_encoded_as_if_they_were_all(seed: int):
     rng = np.random.default_rng(seed)
-    cells = [
-        None if rng.random() < 0.2 else "abcdefghij"[rng.integers(10)] for _ in range(rng.integers(1, 40))
-    ]
+    cells = [None if rng.random() < 0.2 else "abcdefghij"[rng.integers(10)] for _ in range(rng.integers(1, 40))]
     rows = rng.integers(0, len(cells), rng.integers(0, 50))
     column = EncodedColumn.of(cells)
     assert column is not None

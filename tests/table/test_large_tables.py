@@ -60,9 +60,7 @@ def plain_csv(rows):
     text = io.StringIO()
     for row in rows:
         ends = any(isinstance(cell, str) and "\r" in cell for cell in row)
-        csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if ends else csv.QUOTE_MINIMAL).writerow(
-            row
-        )
+        csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if ends else csv.QUOTE_MINIMAL).writerow(row)
     return text.getvalue()
 
 
@@ -79,9 +77,7 @@ def test_a_csv_is_written_as_row_by_row(tmp_path, three_rows_at_once):
 
 def plain_names(labels, ids, given):
     taken, names = set(given), dict(enumerate(given))
-    for label, identifier in sorted(
-        zip(labels.tolist(), ids.tolist(), strict=True), key=lambda pair: pair[1]
-    ):
+    for label, identifier in sorted(zip(labels.tolist(), ids.tolist(), strict=True), key=lambda pair: pair[1]):
         if label not in names:
             name, count = f"c-{identifier}", 2
             while name in taken:

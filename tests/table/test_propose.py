@@ -96,11 +96,7 @@ def made(pattern: str, n: int = N) -> list[str | None]:
         ("author", "{last}, {letter}., and {last}, {letter}.", "people"),
         ("genres", "{word};{word};{word}", "list"),
         ("title", "The {word} of the {word} and the {word} {last} {number}", "long text"),
-        (
-            "title",
-            "{last} {word} camera with lens {letter}{letter}{digits}{letter} in black",
-            "text with codes",
-        ),
+        ("title", "{last} {word} camera with lens {letter}{letter}{digits}{letter} in black", "text with codes"),
         ("title", "{word} {word} {last}", "title"),
         ("Song_Name", "{word} {last} (live)", "title"),
         ("film", "The {word} {number}", "title"),

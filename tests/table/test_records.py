@@ -121,13 +121,8 @@ def test_rows_are_counted_with_header_and_blank_lines_also_after_take(tmp_path):
 
 
 def test_whole_numbers_and_days_have_no_tail_from_any_table(tmp_path):
-    frame = pd.DataFrame(
-        {"year": [1990, None], "day": pd.to_datetime(["2020-01-02", None]), "size": [1.5, 2.0]}
-    )
-    expected = [
-        {"year": "1990", "day": "2020-01-02", "size": "1.5"},
-        {"year": None, "day": None, "size": "2.0"},
-    ]
+    frame = pd.DataFrame({"year": [1990, None], "day": pd.to_datetime(["2020-01-02", None]), "size": [1.5, 2.0]})
+    expected = [{"year": "1990", "day": "2020-01-02", "size": "1.5"}, {"year": None, "day": None, "size": "2.0"}]
     frame.to_parquet(tmp_path / "a.parquet")
     assert as_list(records_from(frame)) == as_list(read_records(tmp_path / "a.parquet")) == expected
     assert as_list(records_from(pl.from_pandas(frame))) == as_list(records_from(pa.Table.from_pandas(frame)))
@@ -293,11 +288,7 @@ def test_entities_in_a_workbook_are_not_expanded(tmp_path):
         ("a.csv", "id,name\n", "holds no records"),
         ("a.csv", "id,name\n1,é\n2,Ã¨\n".encode("latin-1"), r"row 2 \(byte 10\) is not UTF-8 text; save"),
         ("a.csv", b"id,name\n1,\xff\n", r"row 2 \(byte 10\) is not UTF-8 text; save"),
-        (
-            "a.csv",
-            "id,name\n1,Привет\n".encode("cp1251"),
-            "is not UTF-8 text; save the file as UTF-8, or name",
-        ),
+        ("a.csv", "id,name\n1,Привет\n".encode("cp1251"), "is not UTF-8 text; save the file as UTF-8, or name"),
         ("a.csv", "id,name\n1,x\n".encode("utf-16")[:-1], "this is not utf-16 text"),
         ("a.csv", "id,name\n1,x\n".encode("utf-32"), "row 1 holds a zero byte|not UTF-8"),
         ("a.csv", "id,name\n1,x\n".encode("utf-16-le"), "row 1 holds a zero byte.*save the file as UTF-8"),
@@ -352,8 +343,7 @@ def test_a_truncated_gzip_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "column",
-    [pa.array([b"\xff\x00"]), pa.array([[b"a"]]), pa.array([{"x": b"a"}]), pa.array([b"abc"], pa.binary(3))],
+    "column", [pa.array([b"\xff\x00"]), pa.array([[b"a"]]), pa.array([{"x": b"a"}]), pa.array([b"abc"], pa.binary(3))]
 )
 def test_bytes_in_parquet_are_refused(tmp_path, column):
     parquet.write_table(pa.table({"id": ["1"], "photo": column}), tmp_path / "a.parquet")

@@ -11,10 +11,7 @@ from scdp.table.spec import find_entity_column, find_id_column, find_shared_ids
 @pytest.mark.parametrize(
     ("columns", "found"),
     [
-        (
-            {"rec_id": ["1", "1"], "other_id": ["1", "2"]},
-            "rec_id",
-        ),  # a usual name counts, and is checked later
+        ({"rec_id": ["1", "1"], "other_id": ["1", "2"]}, "rec_id"),  # a usual name counts, and is checked later
         ({"name": ["x", "y"], "Customer ID": ["1", "2"]}, "Customer ID"),
         ({"customer_id": ["1", "1"], "personId": ["1", "2"]}, "personId"),
         ({"customer_id": ["1", None], "paid": ["1", "2"]}, None),

@@ -22,9 +22,7 @@ def table(**columns) -> Records:
 
 
 def test_the_call_of_the_product_page():
-    spec = Spec(
-        entity="id", fields=[compare.edit("title"), compare.edit("first_author"), compare.absolute("year")]
-    )
+    spec = Spec(entity="id", fields=[compare.edit("title"), compare.edit("first_author"), compare.absolute("year")])
     assert spec.names == ("edit(title)", "edit(first_author)", "absolute(year)")
     assert spec.fields[2].needs_fit
 

@@ -72,12 +72,7 @@ def test_what_splink_itself_writes_is_read(tmp_path, caplog):
     )
     with caplog.at_level(logging.INFO, "scdp"):
         spec = spec_of(tmp_path, made.create_settings_dict("duckdb"))
-    assert spec.names == (
-        "jaro_winkler(first_name)",
-        "date(dob)",
-        "code(postcode)",
-        "person_name(forename + last)",
-    )
+    assert spec.names == ("jaro_winkler(first_name)", "date(dob)", "code(postcode)", "person_name(forename + last)")
     assert "comparison 5 (vector) has no counterpart and is left out" in caplog.text
     assert "scdp link" in caplog.text
 

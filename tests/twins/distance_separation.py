@@ -44,9 +44,7 @@ def log_coupling(items: DistanceItems, state: State, cluster: Integers, variant:
     for kind in np.unique(state.type):
         total -= state.separation_rate * float(state.precision[kind] @ gaps)
         if len(state.grid):
-            total -= float(
-                np.logaddexp.reduce(state.grid_log_weight - state.separation_rate * state.grid @ gaps)
-            )
+            total -= float(np.logaddexp.reduce(state.grid_log_weight - state.separation_rate * state.grid @ gaps))
         else:
             total += float((state.shape * np.log1p(state.separation_rate * gaps / state.rate)).sum())
     return total
@@ -78,9 +76,7 @@ def resample_clusters(
         for slot in [*candidates, empty]:
             members = np.flatnonzero(cluster == slot)
             size = len(members) or state.cluster_concentration
-            density, met = log_predictive(
-                items, i, precision[i], members, precision[members], state.mean_variance
-            )
+            density, met = log_predictive(items, i, precision[i], members, precision[members], state.mean_variance)
             with_item = cluster.copy()
             with_item[i] = slot
             weights.append(np.log(size) + density + log_coupling(items, state, with_item, variant))

@@ -62,9 +62,7 @@ def log_predictive(
     return float((items.observed[i] * terms).sum()), negative
 
 
-def cluster_log_marginal(
-    items: DistanceItems, members: Index, precision: Floats, mean_variance: float
-) -> float:
+def cluster_log_marginal(items: DistanceItems, members: Index, precision: Floats, mean_variance: float) -> float:
     """The quadratic form of a cluster: sum w d2(m, o) - [(sum w)(sum w d2(m, o)) - 1/2 sum w w' d2(m, m')] / A."""
     seen = items.observed[members]
     weight = seen * precision
@@ -73,9 +71,7 @@ def cluster_log_marginal(
     between = np.einsum("af,bf,abf->f", weight, weight, squares(items, members, members))
     form = to_origin - (weight.sum(axis=0) * to_origin - 0.5 * between) / total
     log_weights = (seen * np.log(precision)).sum()
-    return float(
-        0.5 * (log_weights - seen.sum() * likelihood.LOG_2PI - (np.log(mean_variance * total) + form).sum())
-    )
+    return float(0.5 * (log_weights - seen.sum() * likelihood.LOG_2PI - (np.log(mean_variance * total) + form).sum()))
 
 
 def log_partition(items: DistanceItems, state: State, cluster: Integers) -> float:
@@ -88,9 +84,7 @@ def log_partition(items: DistanceItems, state: State, cluster: Integers) -> floa
     )
 
 
-def resample_clusters(
-    rng: np.random.Generator, items: DistanceItems, state: State
-) -> tuple[Integers, int, int]:
+def resample_clusters(rng: np.random.Generator, items: DistanceItems, state: State) -> tuple[Integers, int, int]:
     cluster, negative = state.cluster.copy(), 0
     precision = state.precision[state.type]
     for i in items.hidden[np.argsort(state.type[items.hidden], kind="stable")]:
@@ -101,9 +95,7 @@ def resample_clusters(
         for slot in [*candidates, NEW]:
             members = np.flatnonzero(cluster == slot) if slot != NEW else np.empty(0, np.int64)
             size = len(members) if slot != NEW else state.cluster_concentration
-            density, met = log_predictive(
-                items, i, precision[i], members, precision[members], state.mean_variance
-            )
+            density, met = log_predictive(items, i, precision[i], members, precision[members], state.mean_variance)
             weights.append(np.log(size) + density)
             negative += met
         cluster[i] = [*candidates, NEW][choose(rng, weights)]
@@ -203,9 +195,7 @@ def resample_types(
     return types, precision, int((types != state.type).sum()), negative
 
 
-def slice_step(
-    rng: np.random.Generator, log_density: Callable[[float], float], shape: float, value: float
-) -> float:
+def slice_step(rng: np.random.Generator, log_density: Callable[[float], float], shape: float, value: float) -> float:
     """One update of a positive value by slice sampling of its logarithm, whose log density is given."""
 
     def height(x: float) -> float:

@@ -75,16 +75,12 @@ def partition_log_likelihood(
 ) -> float:
     """Log density of all points given their partition and precisions."""
     return sum(
-        likelihood.cluster_log_marginal(
-            points[partition == k], precision_of_item[partition == k], mean_variance
-        )
+        likelihood.cluster_log_marginal(points[partition == k], precision_of_item[partition == k], mean_variance)
         for k in np.unique(partition)
     )
 
 
-def type_posterior(
-    residuals: Floats, concentration: float, shape: Floats, rate: Floats
-) -> tuple[Integers, Floats]:
+def type_posterior(residuals: Floats, concentration: float, shape: Floats, rate: Floats) -> tuple[Integers, Floats]:
     """Every partition of residuals into reference types and its probability, precisions integrated out."""
     rows = partitions(len(residuals))
     weights = []

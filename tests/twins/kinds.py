@@ -24,9 +24,7 @@ def word_cost(one: str, other: str, initial: float, nickname: float) -> float:
     return min(2.5 * JaroWinkler.distance(*sorted((one, other))), 1.0)
 
 
-def matched_words(
-    a: Sequence[str], b: Sequence[str], initial: float, nickname: float, extra: float
-) -> float | None:
+def matched_words(a: Sequence[str], b: Sequence[str], initial: float, nickname: float, extra: float) -> float | None:
     if not a or not b:
         return None
     few, many = sorted((list(a), list(b)), key=len)

@@ -24,9 +24,7 @@ def cluster_log_marginal(points: Floats, precision: Floats, mean_variance: float
     pull = (weight * values).sum(axis=0)
     square = (weight * values**2).sum(axis=0) - pull**2 / total
     log_weights = np.log(precision, where=seen, out=np.zeros_like(precision)).sum()
-    return float(
-        0.5 * (log_weights - seen.sum() * LOG_2PI - np.log(mean_variance * total).sum() - square.sum())
-    )
+    return float(0.5 * (log_weights - seen.sum() * LOG_2PI - np.log(mean_variance * total).sum() - square.sum()))
 
 
 def predictive_log_density(
@@ -55,9 +53,7 @@ def gamma_log_density(value: Floats, shape: Floats | float, rate: Floats | float
     return shape * np.log(rate) - gammaln(shape) + (shape - 1) * np.log(value) - rate * value
 
 
-def precision_log_prior(
-    precision: Floats, shape: Floats, rate: Floats, grid: PrecisionGrid | None = None
-) -> float:
+def precision_log_prior(precision: Floats, shape: Floats, rate: Floats, grid: PrecisionGrid | None = None) -> float:
     """Log prior of the active precision rows, under the Gamma prior or a grid."""
     if grid is None:
         return float(gamma_log_density(precision, shape, rate).sum())
@@ -66,9 +62,7 @@ def precision_log_prior(
         return float(logsumexp(np.where(matches, np.log(grid.weights), -np.inf), axis=1).sum())
 
 
-def partition_log_prior(
-    labels: Integers, groups: Integers, concentration: float, discount: float = 0.0
-) -> float:
+def partition_log_prior(labels: Integers, groups: Integers, concentration: float, discount: float = 0.0) -> float:
     """Log probability of the clusters: one group process per group, all with one concentration."""
     total = 0.0
     for place in np.unique(groups):

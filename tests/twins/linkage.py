@@ -107,13 +107,7 @@ def chance(stream: np.uint64, name: np.uint64, number: int) -> int:
 
 
 def sample_partition(
-    pairs: Pairs,
-    score: Floats,
-    weights: Weights,
-    known: Integers,
-    n_rescans: int,
-    stream: np.uint64,
-    names: Names,
+    pairs: Pairs, score: Floats, weights: Weights, known: Integers, n_rescans: int, stream: np.uint64, names: Names
 ) -> Partition:
     """One draw: all free records in one random order, in another for every rescan, and then whole clusters."""
     clusters = {i: int(k) for i, k in enumerate(known) if k >= 0}
@@ -155,9 +149,7 @@ def sample_partition(
     return canonical(clusters)
 
 
-def exact_law(
-    pairs: Pairs, score: Floats, weights: Weights, known: Integers, n_rescans: int
-) -> dict[Partition, float]:
+def exact_law(pairs: Pairs, score: Floats, weights: Weights, known: Integers, n_rescans: int) -> dict[Partition, float]:
     """The probability of every partition of a few records, by going through all orders and all choices."""
     given = {i: int(k) for i, k in enumerate(known) if k >= 0}
     free = [i for i in range(len(known)) if known[i] < 0]
@@ -254,16 +246,12 @@ def exact_law_by_records(
 def keeps_conditions(partition: Sequence[int], conditions: Conditions) -> bool:
     """Whether records are together and apart as they must be."""
     together = all(
-        (partition[i] == partition[j])
-        or conditions.group[i] != conditions.group[j]
-        or conditions.group[i] < 0
+        (partition[i] == partition[j]) or conditions.group[i] != conditions.group[j] or conditions.group[i] < 0
         for i, j in combinations(range(len(partition)), 2)
     )
     apart = all(partition[i] != partition[j] for i, j in zip(conditions.left, conditions.right, strict=True))
     once = all(
-        partition[i] != partition[j]
-        or conditions.source[i] != conditions.source[j]
-        or conditions.source[i] < 0
+        partition[i] != partition[j] or conditions.source[i] != conditions.source[j] or conditions.source[i] < 0
         for i, j in combinations(range(len(partition)), 2)
     )
     return together and apart and once
@@ -280,9 +268,7 @@ def canonical(clusters: dict[int, int], n: int = 0) -> Partition:
     """Clusters numbered by first appearance, -1 for records that are not placed."""
     numbers: dict[int, int] = {}
     length = max(n, max(clusters, default=-1) + 1)
-    return tuple(
-        numbers.setdefault(clusters[i], len(numbers)) if i in clusters else -1 for i in range(length)
-    )
+    return tuple(numbers.setdefault(clusters[i], len(numbers)) if i in clusters else -1 for i in range(length))
 
 
 def level_of(distance: float) -> int:

@@ -48,9 +48,7 @@ def log_coupling(state: State, variant: int) -> float:
             total += n * (n - 1) / 2 * np.log(state.separation_rate)
             total += sum((2 * j - n) * log_mean_prior(state, state.means[k]) for j, k in enumerate(order))
         elif len(state.grid):
-            total -= float(
-                np.logaddexp.reduce(state.grid_log_weight - state.separation_rate * state.grid @ gaps)
-            )
+            total -= float(np.logaddexp.reduce(state.grid_log_weight - state.separation_rate * state.grid @ gaps))
         else:
             total += float((state.shape * np.log1p(state.separation_rate * gaps / state.rate)).sum())
     return total
@@ -62,9 +60,7 @@ def log_joint_conditioned(items: Items, state: State, variant: int, concentratio
     alphas = np.array([state.cluster_concentration, state.type_concentration])
     residuals = points_with_missing(items) - state.means[state.cluster]
     return float(
-        likelihood.partition_log_prior(
-            state.cluster, items.group, state.cluster_concentration, state.discount
-        )
+        likelihood.partition_log_prior(state.cluster, items.group, state.cluster_concentration, state.discount)
         + sum(log_mean_prior(state, state.means[k]) for k in np.unique(state.cluster))
         + crp.log_probability(type_sizes, state.type_concentration)
         + likelihood.precision_log_prior(state.precision[kinds], state.shape, state.rate, grid)
@@ -124,9 +120,7 @@ def resample_clusters_conditioned(
         empty = first_empty(others, start)
         for mean in auxiliary:
             opened = seated(state, i, empty, mean)
-            proposal = (
-                log_posterior_of_mean(items, state, i, mean) if informed else log_mean_prior(state, mean)
-            )
+            proposal = log_posterior_of_mean(items, state, i, mean) if informed else log_mean_prior(state, mean)
             weights.append(log_target(items, opened, variant) - proposal - np.log(n_auxiliary))
         pick = choose(rng, weights)
         if pick < len(candidates):
@@ -145,9 +139,7 @@ def seated(state: State, i: int, slot: int, mean: Floats | None = None) -> State
     return state._replace(cluster=cluster, means=means)
 
 
-def resample_means_exactly(
-    rng: np.random.Generator, items: Items, state: State, variant: int
-) -> tuple[Floats, int]:
+def resample_means_exactly(rng: np.random.Generator, items: Items, state: State, variant: int) -> tuple[Floats, int]:
     """Coordinate by coordinate, the log joint alone: a parabola in the published variant, else a slice."""
     improper = 0
     for slot in clusters_by_size(state.cluster):
@@ -210,9 +202,7 @@ def resample_means_from_candidates(
             means = state.means.copy()
             means[slot] = option
             # candidates come from the prior, so it does not weigh twice
-            weights.append(
-                log_target(items, state._replace(means=means), variant) - log_mean_prior(state, option)
-            )
+            weights.append(log_target(items, state._replace(means=means), variant) - log_mean_prior(state, option))
         picked = options[choose(rng, weights)]
         changed += int((picked != state.means[slot]).any())
         means = state.means.copy()

@@ -137,9 +137,7 @@ def draw_means(rng: np.random.Generator, items: Items, state: State) -> tuple[Fl
     return means, used
 
 
-def draw_mean_variance(
-    rng: np.random.Generator, means: Floats, used: Integers, shape: float, rate: float
-) -> float:
+def draw_mean_variance(rng: np.random.Generator, means: Floats, used: Integers, shape: float, rate: float) -> float:
     active = means[used]
     return float((rate + (active**2).sum() / 2) / rng.standard_gamma(shape + active.size / 2))
 
@@ -180,8 +178,7 @@ def draw_row(rng: np.random.Generator, state: State, residuals: Floats) -> Float
 def log_new_type(state: State, residual: Floats) -> float:
     if len(state.grid):
         terms = [
-            w + log_density_of_row(row, residual)
-            for w, row in zip(state.grid_log_weight, state.grid, strict=True)
+            w + log_density_of_row(row, residual) for w, row in zip(state.grid_log_weight, state.grid, strict=True)
         ]
         return float(np.logaddexp.reduce(terms))
     return likelihood.type_log_marginal(residual[None, :], state.shape, state.rate)
@@ -197,8 +194,7 @@ def resample_types(
         types[i] = NEW
         candidates = [int(slot) for slot in np.unique(types) if slot != NEW]
         weights = [
-            np.log((types == slot).sum()) + log_density_of_row(precision[slot], residuals[i])
-            for slot in candidates
+            np.log((types == slot).sum()) + log_density_of_row(precision[slot], residuals[i]) for slot in candidates
         ]
         new = log_new_type(state, residuals[i]) + log_new_factor
         weights.append(np.log(state.type_concentration) + new)
@@ -231,8 +227,7 @@ def resample_clusters_given_means(
         cluster[i] = NEW
         candidates = slots_in_use(cluster, start, end)
         weights = [
-            np.log((cluster == slot).sum()) + log_density_of_row(row, points[i] - means[slot])
-            for slot in candidates
+            np.log((cluster == slot).sum()) + log_density_of_row(row, points[i] - means[slot]) for slot in candidates
         ]
         marginal = likelihood.predictive_log_density(points[i], row, nobody, nobody, state.mean_variance)
         weights.append(np.log(state.cluster_concentration) + marginal)

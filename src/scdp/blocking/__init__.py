@@ -5,26 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scdp.blocking.expressions import (
-    Expression,
-    digits,
-    last_word,
-    prefix,
-    qgrams,
-    soundex,
-    text,
-    tokens,
-    year,
-)
+from scdp.blocking.expressions import Expression, digits, last_word, prefix, qgrams, soundex, text, tokens, year
 from scdp.blocking.rules import Blocking, Rule, equal, identical, neighbourhood, overlap
 
 if TYPE_CHECKING:
-    from scdp.blocking.candidates import (
-        CandidatePairs,
-        candidate_pairs,
-        read_pair_chunks,
-        stream_candidate_pairs,
-    )
+    from scdp.blocking.candidates import CandidatePairs, candidate_pairs, read_pair_chunks, stream_candidate_pairs
     from scdp.blocking.learn import LearnedRules, learn_blocking, learn_blockings
     from scdp.components import Components, connected_components
 

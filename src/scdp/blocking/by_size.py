@@ -24,17 +24,7 @@ from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.learn import chosen_links, kept_through_links, learn_blockings
-from scdp.blocking.rules import (
-    MAX_BLOCK,
-    WINDOW,
-    Blocking,
-    Overlap,
-    Rule,
-    equal,
-    identical,
-    overlap,
-    token_bound,
-)
+from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, equal, identical, overlap, token_bound
 from scdp.blocking.training import profile, proposed_rules, training_sample
 from scdp.errors import InputError
 from scdp.table.records import Records
@@ -159,9 +149,7 @@ class RulePool(NamedTuple):
         links = tuple(self.rules[number] for number in self.links[place])
         return linked._replace(blocking=replace(linked.blocking, links=links))
 
-    def _choose_among(
-        self, some: Integers, kept: Booleans, records: Records, names: tuple[str, ...]
-    ) -> ChosenBlocking:
+    def _choose_among(self, some: Integers, kept: Booleans, records: Records, names: tuple[str, ...]) -> ChosenBlocking:
         """The same, of some of the rules, by the pairs that each keeps."""
         n = len(records)
         rules, kept = tuple(self.rules[number] for number in some), kept[some]

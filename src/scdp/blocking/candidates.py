@@ -71,9 +71,7 @@ def _fill(connection: Any, chunks: Iterable[Pairs]) -> None:
     connection.execute('CREATE TABLE pairs ("left" INTEGER, "right" INTEGER)')
     for left, right in chunks:
         if len(left):
-            connection.register(
-                "chunk", {"left": np.ascontiguousarray(left), "right": np.ascontiguousarray(right)}
-            )
+            connection.register("chunk", {"left": np.ascontiguousarray(left), "right": np.ascontiguousarray(right)})
             connection.execute("INSERT INTO pairs SELECT * FROM chunk")
             connection.unregister("chunk")
 
@@ -173,11 +171,7 @@ class CandidatePairs:
 
 
 def candidate_pairs(
-    records: Records,
-    blocking: Blocking,
-    *,
-    memory_limit: str | int = MEMORY_LIMIT,
-    threads: int | None = None,
+    records: Records, blocking: Blocking, *, memory_limit: str | int = MEMORY_LIMIT, threads: int | None = None
 ) -> CandidatePairs:
     """The pairs of the blocking. Past `memory_limit` they are kept in a temporary file mapped into memory."""
     limit, workers = memory_bytes(memory_limit), worker_count(threads)
@@ -217,11 +211,7 @@ def found_chunks(
 
 
 def search_of(
-    records: Records,
-    blocking: Blocking,
-    *,
-    memory_limit: str | int = MEMORY_LIMIT,
-    threads: int | None = None,
+    records: Records, blocking: Blocking, *, memory_limit: str | int = MEMORY_LIMIT, threads: int | None = None
 ) -> Search:
     """How to find the pairs of the blocking, for those who do not want them all at once."""
     return _search(_key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads))
@@ -257,9 +247,7 @@ def known_clusters(clusters: ArrayLike, n_records: int) -> NDArray[np.int64]:
         raise InputError(f"clusters: {labels.shape} labels for {n_records} records; give one a record")
     if labels.dtype == object:
         labels = np.array(["-1" if label is None else str(label) for label in labels])
-    unknown = (
-        np.char.equal(labels, "-1") if labels.dtype.kind in "US" else (labels == -1) | (labels != labels)
-    )
+    unknown = np.char.equal(labels, "-1") if labels.dtype.kind in "US" else (labels == -1) | (labels != labels)
     codes = np.full(n_records, -1, dtype=np.int64)
     codes[~unknown] = np.unique(labels[~unknown], return_inverse=True)[1]
     return codes

@@ -96,9 +96,7 @@ class Sample:
             replace(rule, window=self._fewer(rule.window)) if isinstance(rule, Neighbourhood) else rule
             for rule in blocking.rules
         )
-        return Blocking(
-            rules, blocking.links, max(2, self._fewer(blocking.max_block)), self._fewer(blocking.window)
-        )
+        return Blocking(rules, blocking.links, max(2, self._fewer(blocking.max_block)), self._fewer(blocking.window))
 
     def _fewer(self, count: int) -> int:
         return max(1, round(count / self.scale))
@@ -262,9 +260,7 @@ def shared_weights(
     shared = np.empty(len(left))
     for pair in range(len(left)):
         a, b = left[pair], right[pair]
-        shared[pair] = shared_weight(
-            tokens, weights, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], np.inf
-        )
+        shared[pair] = shared_weight(tokens, weights, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], np.inf)
     return shared
 
 

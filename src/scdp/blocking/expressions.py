@@ -49,9 +49,7 @@ class Expression:
         if self.part not in TAKES_LENGTH:
             raise InputError(f"blocking: {self.part} takes no length; leave it out")
         if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1:
-            raise InputError(
-                f"blocking: the length of {self.part} is {self.length!r}; use a whole number of 1 or more"
-            )
+            raise InputError(f"blocking: the length of {self.part} is {self.length!r}; use a whole number of 1 or more")
 
     @property
     def exploded(self) -> bool:

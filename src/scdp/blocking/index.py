@@ -19,15 +19,7 @@ from scdp._typing import Integers
 from scdp.blocking.expressions import text
 from scdp.blocking.hashes import scattered
 from scdp.blocking.keys import KeyMaker, KeyTable
-from scdp.blocking.rules import (
-    Blocking,
-    Equal,
-    Identical,
-    Neighbourhood,
-    Overlap,
-    Rule,
-    token_bound,
-)
+from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
 
 Rows = NDArray[np.int32]
 
@@ -191,9 +183,7 @@ def tokens_of(groups: Groups, weights: NDArray[np.float64], n_records: int, rari
     offsets = ends_of(np.bincount(groups.members, minlength=n_records))
     ordered = weights[rank]
     n_searched = searched(offsets, tokens, ordered, rarity)
-    return RecordTokens(
-        offsets, tokens, ordered, n_searched, _postings(offsets, tokens, n_searched, len(rank))
-    )
+    return RecordTokens(offsets, tokens, ordered, n_searched, _postings(offsets, tokens, n_searched, len(rank)))
 
 
 def _postings(
@@ -224,13 +214,7 @@ def searched(
 
 @kernel
 def shared_weight(
-    tokens: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    a: int,
-    end_a: int,
-    b: int,
-    end_b: int,
-    enough: float,
+    tokens: NDArray[np.int32], weights: NDArray[np.float64], a: int, end_a: int, b: int, end_b: int, enough: float
 ) -> float:
     """The weight of the tokens that two ascending runs share; stops when it is enough."""
     total = 0.0
@@ -332,9 +316,7 @@ class IndexParts:
 
     def _ranks(self, rows: NDArray[np.int32]) -> NDArray[np.int64]:
         """Each row's place when they are sorted by the columns of the blocking, the most varied first."""
-        columns = sorted(
-            self.blocking.columns, key=lambda column: len(self.maker.columns.encoded((column,))[1])
-        )
+        columns = sorted(self.blocking.columns, key=lambda column: len(self.maker.columns.encoded((column,))[1]))
         # The last key of a lexsort is the first to count; equal rows keep the order of the records.
         ranks_of: list[NDArray[Any]] = [self.maker.ranks(text(column), rows) for column in columns]
         order = np.lexsort((rows, *ranks_of))

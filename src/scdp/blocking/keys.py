@@ -72,8 +72,7 @@ class TextColumns:
             keys = np.unique(keys * (len(texts) + 1) + places + 1, return_inverse=True)[1]
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
         joined = [
-            " ".join(texts[places[row]] for places, texts in parts if places[row] != MISSING)
-            for row in first.tolist()
+            " ".join(texts[places[row]] for places, texts in parts if places[row] != MISSING) for row in first.tolist()
         ]
         return _merge_equal(codes.astype(np.int32), joined)
 
@@ -268,9 +267,7 @@ def distinct_within(offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
 
 
 @kernel
-def united(
-    offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes
-) -> tuple[Hashes, Integers]:
+def united(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes) -> tuple[Hashes, Integers]:
     """A record's keys in either table, each once."""
     n = len(offsets_a) - 1
     ends = np.zeros(n + 1, dtype=np.int64)
@@ -290,16 +287,12 @@ def united(
 
 
 @kernel
-def cross(
-    offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes
-) -> tuple[Hashes, Integers]:
+def cross(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes) -> tuple[Hashes, Integers]:
     """Every combination of a record's keys in one table with its keys in the other."""
     n = len(offsets_a) - 1
     ends = np.zeros(n + 1, dtype=np.int64)
     for row in range(n):
-        ends[row + 1] = ends[row] + (offsets_a[row + 1] - offsets_a[row]) * (
-            offsets_b[row + 1] - offsets_b[row]
-        )
+        ends[row + 1] = ends[row] + (offsets_a[row + 1] - offsets_a[row]) * (offsets_b[row + 1] - offsets_b[row])
     crossed = np.empty(ends[-1], dtype=np.uint64)
     for row in range(n):
         place = ends[row]

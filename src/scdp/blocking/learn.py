@@ -33,10 +33,7 @@ def chosen_links(sample: Sample, estimates: Sequence[Estimate]) -> list[int]:
         if not good:
             break
         # The sum keeps a small rule without false pairs from being chosen before a large one with a few.
-        best = max(
-            good,
-            key=lambda rule: gains[rule] / (_false(sample, estimates[rule]) + 0.05 * sample.n_stands_for),
-        )
+        best = max(good, key=lambda rule: gains[rule] / (_false(sample, estimates[rule]) + 0.05 * sample.n_stands_for))
         chosen.append(best)
         missing &= ~estimates[best].kept
     return chosen
@@ -124,8 +121,7 @@ class LearnedRules:
         width = max(len(str(row)) for row in self.rules)
         lines = [f"{'rule':<{width}}  recall  so far   candidates"]
         lines += [
-            f"{row!s:<{width}}  {row.recall:6.4f}  {row.recall_so_far:6.4f}  {row.candidates:11,}"
-            for row in self.rules
+            f"{row!s:<{width}}  {row.recall:6.4f}  {row.recall_so_far:6.4f}  {row.candidates:11,}" for row in self.rules
         ]
         lines.append(f"{'all, each pair once':<{width}}  {'':6}  {'':6}  {self.candidates:11,}")
         held_out = f"held-out recall {self.held_out_recall:.4f}, lower bound {self.lower_bound:.4f}"

@@ -124,8 +124,7 @@ def meetings(index: PairIndex) -> NDArray[np.int64]:
         for rule in range(len(index.overlaps.thresholds)):
             virtual = rule * index.n_records + row
             for entry in range(
-                index.overlaps.rows[virtual],
-                index.overlaps.rows[virtual] + index.overlaps.n_searched[virtual],
+                index.overlaps.rows[virtual], index.overlaps.rows[virtual] + index.overlaps.n_searched[virtual]
             ):
                 token = index.overlaps.tokens[entry]
                 met[row] += index.overlaps.posting_offsets[token + 1] - index.overlaps.posting_offsets[token]
@@ -273,9 +272,7 @@ class LinkedPairs(NamedTuple):
 
 def linked_pairs(n_records: int, pairs: Pairs, links: Pairs) -> LinkedPairs:
     """The graphs of the pairs and of the links; the latter without hubs."""
-    return LinkedPairs(
-        *Graph(*both_ways(n_records, *pairs)), *without_hubs(*both_ways(n_records, *links), MOST_LINKS)
-    )
+    return LinkedPairs(*Graph(*both_ways(n_records, *pairs)), *without_hubs(*both_ways(n_records, *links), MOST_LINKS))
 
 
 @kernel
@@ -333,9 +330,7 @@ def linked_meetings(graphs: LinkedPairs) -> NDArray[np.int64]:
 
 
 @kernel
-def linked_partners(
-    graphs: LinkedPairs, rows: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def linked_partners(graphs: LinkedPairs, rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The partners after each of these records with expansion, ascending, and how many each has."""
     counts = np.zeros(len(rows), dtype=np.int64)
     found = np.empty(1 << 12, dtype=np.int32)

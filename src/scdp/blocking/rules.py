@@ -247,9 +247,7 @@ def blocking_from_dict(content: Mapping[str, Any], source: str = "blocking") -> 
 def _rules_from_list(tables: object, name: str, source: str) -> tuple[Rule, ...]:
     if not isinstance(tables, list):
         raise InputError(f"{source}: {name} is {tables!r}; write a list of tables, each under [[{name}]]")
-    return tuple(
-        _rule_from_dict(table, f"{source}, {name} {number}") for number, table in enumerate(tables, 1)
-    )
+    return tuple(_rule_from_dict(table, f"{source}, {name} {number}") for number, table in enumerate(tables, 1))
 
 
 def blocking_to_toml(blocking: Blocking) -> str:

@@ -12,17 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scdp.blocking.candidates import known_clusters
 from scdp.blocking.estimates import Sample
-from scdp.blocking.expressions import (
-    Expression,
-    digits,
-    last_word,
-    prefix,
-    qgrams,
-    soundex,
-    text,
-    tokens,
-    year,
-)
+from scdp.blocking.expressions import Expression, digits, last_word, prefix, qgrams, soundex, text, tokens, year
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Overlap, Rule, equal, neighbourhood, overlap
 from scdp.compare.cells import year as year_of
@@ -120,12 +110,7 @@ MOST_PAIRS = 40_000
 
 
 def training_sample(
-    records: Records,
-    clusters: ArrayLike,
-    n_records: int | None,
-    max_block: int,
-    window: int,
-    rng: np.random.Generator,
+    records: Records, clusters: ArrayLike, n_records: int | None, max_block: int, window: int, rng: np.random.Generator
 ) -> Sample:
     """At most MOST_RECORDS records, labelled ones first, and at most MOST_PAIRS of their pairs."""
     codes = known_clusters(clusters, len(records))
@@ -133,9 +118,7 @@ def training_sample(
     codes = codes[rows]
     groups = _clusters_of_pairs(codes, rng)
     if not groups:
-        raise InputError(
-            f"{records.source}: no two records have the same known cluster; label some duplicates"
-        )
+        raise InputError(f"{records.source}: no two records have the same known cluster; label some duplicates")
     entities = np.unique(np.where(codes < 0, -1 - np.arange(len(codes)), codes), return_inverse=True)[1]
     sizes = np.bincount(codes[codes >= 0])
     stands_for = max(len(records) if n_records is None else n_records, len(rows))

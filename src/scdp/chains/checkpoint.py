@@ -311,17 +311,13 @@ def _state(about: Words, arrays: Arrays, start: State, n_slots: int) -> State:
     """The stored state; kernels do not check places, so those are checked here."""
     stored = _add_prefix(arrays, STATE)
     fields: dict[str, Any] = {
-        name: stored[name] if np.ndim(value) else float(about["state"][name])
-        for name, value in start._asdict().items()
+        name: stored[name] if np.ndim(value) else float(about["state"][name]) for name, value in start._asdict().items()
     }
     for name, value in start._asdict().items():
         if np.ndim(value) and (fields[name].ndim, fields[name].dtype) != (value.ndim, value.dtype):
             raise Damaged(f"{name} has another shape")
     state = State(**fields)
     for places, size in ((state.cluster, n_slots), (state.type, len(state.precision))):
-        if (
-            places.shape != start.cluster.shape
-            or not 0 <= places.min(initial=0) <= places.max(initial=0) < size
-        ):
+        if places.shape != start.cluster.shape or not 0 <= places.min(initial=0) <= places.max(initial=0) < size:
             raise Damaged("a slot that is not there")
     return state

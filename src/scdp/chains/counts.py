@@ -77,9 +77,7 @@ def log_rising(x: float, n: float) -> float:
 
 
 @kernel
-def log_predictive(
-    items: CountItems, i: int, sums: CountSums, slot: int, pseudo: Floats, total: Floats
-) -> float:
+def log_predictive(items: CountItems, i: int, sums: CountSums, slot: int, pseudo: Floats, total: Floats) -> float:
     """Log chance of item i in a cluster of these sums, without the number of orders of its outcomes."""
     result = 0.0
     for c in range(pseudo.shape[0]):
@@ -92,9 +90,7 @@ def log_predictive(
 
 
 @kernel
-def resample_clusters_of_counts(
-    rng: np.random.Generator, items: CountItems, state: State
-) -> tuple[Integers, int]:
+def resample_clusters_of_counts(rng: np.random.Generator, items: CountItems, state: State) -> tuple[Integers, int]:
     """One Gibbs pass over the hidden items; returns the new slots and how many items moved."""
     cluster = state.cluster.copy()
     sums = sum_counts(items, cluster)

@@ -335,9 +335,7 @@ def squares_within(
 
 def check_origin(origin: Floats, observed: NDArray[np.bool_]) -> None:
     if origin.shape != observed.shape:
-        raise InputError(
-            f"origin has shape {origin.shape}; it needs {observed.shape}: one distance a feature"
-        )
+        raise InputError(f"origin has shape {origin.shape}; it needs {observed.shape}: one distance a feature")
     with np.errstate(invalid="ignore"):
         wrong = observed & ~((origin >= 0) & np.isfinite(origin))
     if wrong.any():

@@ -68,12 +68,7 @@ def start_of_chain(init: str, chain: int) -> str:
     return STARTS[chain % len(STARTS)] if init == "mixed" else init
 
 
-def initial_state(
-    rng: np.random.Generator,
-    layout: ItemLayout[Any],
-    init: str | Integers,
-    priors: Priors,
-) -> State:
+def initial_state(rng: np.random.Generator, layout: ItemLayout[Any], init: str | Integers, priors: Priors) -> State:
     """Clusters as asked for, one reference type with precision 1, and concentrations of 1."""
     items = layout.items
     cluster = layout.known_slot.copy()
@@ -118,9 +113,7 @@ def precision_start(priors: Priors, n_features: int) -> dict[str, Floats]:
     }
 
 
-def part_labels(
-    rng: np.random.Generator, items: AnyItems, members: NDArray[np.int64], init: str
-) -> NDArray[np.int64]:
+def part_labels(rng: np.random.Generator, items: AnyItems, members: NDArray[np.int64], init: str) -> NDArray[np.int64]:
     """Starting labels for the hidden items of one group."""
     n = len(members)
     if init == "one":
@@ -148,12 +141,7 @@ def kmeans_labels(rng: np.random.Generator, points: Floats, k: int) -> NDArray[n
 
 def check_numbers(state: State, *more: float) -> None:
     """FloatingPointError if anything of a state, or one of the other numbers, is no number."""
-    scalars = (
-        state.cluster_concentration,
-        state.type_concentration,
-        state.mean_variance,
-        state.separation_rate,
-    )
+    scalars = (state.cluster_concentration, state.type_concentration, state.mean_variance, state.separation_rate)
     # Sums, which are no number as soon as a part is none: this is asked after every sweep.
     if math.isnan(sum(scalars, state.precision.sum() + state.means.sum())):
         names = [name for name, value in state._asdict().items() if np.isnan(value).any()]
@@ -163,12 +151,7 @@ def check_numbers(state: State, *more: float) -> None:
 
 
 def describe_breakdown(
-    reason: FloatingPointError,
-    chain: int,
-    sweep: int,
-    before: State,
-    generator: Mapping[str, Any],
-    folder: Path | None,
+    reason: FloatingPointError, chain: int, sweep: int, before: State, generator: Mapping[str, Any], folder: Path | None
 ) -> NumericalError:
     """The error to raise; what the sweep began with is kept, so that it can be made again. Rows are not."""
     place = folder or Path(tempfile.gettempdir())
@@ -319,11 +302,7 @@ def log_joint_under(plan: Plan, items: AnyItems, state: State, priors: Floats) -
         if variant is None:
             return log_joint_of_distances(items, state, priors)
         return log_joint_of_centroids(items, state, variant, priors)
-    return (
-        log_joint(items, state, priors)
-        if variant is None
-        else log_joint_conditioned(items, state, variant, priors)
-    )
+    return log_joint(items, state, priors) if variant is None else log_joint_conditioned(items, state, variant, priors)
 
 
 def note_conditioned(traces: dict[str, Floats], at: tuple[int, int], state: State, info: Info) -> None:

@@ -64,9 +64,7 @@ def sweep(
     return state, info
 
 
-def settle_types(
-    rng: np.random.Generator, state: State, items: AnyItems, plan: Plan, priors: Priors
-) -> State:
+def settle_types(rng: np.random.Generator, state: State, items: AnyItems, plan: Plan, priors: Priors) -> State:
     """Update types and precisions alone, the clusters as they are.
 
     A start needs it: while precisions are still those of the prior, the first pass over the clusters would throw
@@ -109,9 +107,7 @@ def collapsed_sweep(
     return state, Info(moved, accepted, moved_types)
 
 
-def paper_sweep(
-    rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors
-) -> tuple[State, Info]:
+def paper_sweep(rng: np.random.Generator, state: State, items: Items, plan: Plan, priors: Priors) -> tuple[State, Info]:
     """The paper's Figure 2: means, precisions, then clusters and types given both."""
     moved_types = 0
     means, used = draw_means(rng, items, state)
@@ -155,16 +151,12 @@ def update_scale(rng: np.random.Generator, state: State, priors: Priors) -> Stat
     return state._replace(rate=np.full_like(state.rate, rate))
 
 
-def update_concentrations(
-    rng: np.random.Generator, state: State, priors: Priors, constants: Constants
-) -> State:
+def update_concentrations(rng: np.random.Generator, state: State, priors: Priors, constants: Constants) -> State:
     """Both concentrations, each given how many clusters (types) there are."""
     n_clusters, n_types = n_distinct(state.cluster), n_distinct(state.type)
     prior = priors.cluster_concentration
     if state.discount > 0:
-        in_group = np.bincount(
-            constants.group_of_slot[np.unique(state.cluster)], minlength=len(constants.sizes)
-        )
+        in_group = np.bincount(constants.group_of_slot[np.unique(state.cluster)], minlength=len(constants.sizes))
         alpha_cluster = resample_discounted_concentration(rng, state, constants.sizes, in_group, prior)
     else:
         alpha_cluster = resample_concentration(

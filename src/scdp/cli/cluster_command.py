@@ -53,32 +53,18 @@ INTERVAL = 0.9
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", type=RecordsType(), nargs=-1, required=True, metavar="[MODEL] RECORDS")
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="Clusters: id, cluster, probability.")
-@click.option(
-    "--spec", "spec_file", type=_PATH, metavar="FILE", help="Without MODEL: how to compare records."
-)
-@click.option(
-    "--entity", metavar="COLUMN", help="Known clusters: rows where it is filled in keep their clusters."
-)
+@click.option("--spec", "spec_file", type=_PATH, metavar="FILE", help="Without MODEL: how to compare records.")
+@click.option("--entity", metavar="COLUMN", help="Known clusters: rows where it is filled in keep their clusters.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Without MODEL: ids.")
 @click.option("--known", type=_PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
-@click.option(
-    "--decisions", type=_PATH, metavar="FILE", help="What people know of some records, kept in all draws."
-)
+@click.option("--decisions", type=_PATH, metavar="FILE", help="What people know of some records, kept in all draws.")
 @click.option("--known-records", type=_PATH, metavar="FILE", help="Rows of known ids, if not in RECORDS.")
 @click.option("--report", type=_PATH, metavar="FILE", help="Write a page to look at, such as report.html.")
-@click.option(
-    "--draws", type=_PATH, metavar="DIR", help="Keep the result there: draws, records, clusters, model."
-)
-@click.option(
-    "--uncertain", type=_PATH, metavar="FILE", help="Uncertain pairs.  [default: beside --out, .uncertain]"
-)
-@click.option(
-    "--spreadsheet", type=_PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet."
-)
+@click.option("--draws", type=_PATH, metavar="DIR", help="Keep the result there: draws, records, clusters, model.")
+@click.option("--uncertain", type=_PATH, metavar="FILE", help="Uncertain pairs.  [default: beside --out, .uncertain]")
+@click.option("--spreadsheet", type=_PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet.")
 @click.option("--summary", type=_PATH, metavar="FILE", help="How many clusters, with an interval, as JSON.")
-@click.option(
-    "--pairs", type=_PATH, metavar="FILE", help="All pairs with their probabilities (see --at-least)."
-)
+@click.option("--pairs", type=_PATH, metavar="FILE", help="All pairs with their probabilities (see --at-least).")
 @click.option(
     "--at-least",
     type=click.FloatRange(0.0, 1.0, min_open=True),
@@ -87,18 +73,14 @@ INTERVAL = 0.9
     metavar="P",
     help="Pairs of at least this probability.",
 )
-@click.option(
-    "--golden", type=_PATH, metavar="FILE", help="One row for each entity, by the rules of the spec."
-)
+@click.option("--golden", type=_PATH, metavar="FILE", help="One row for each entity, by the rules of the spec.")
 @click.option(
     "--answer",
     metavar="GOAL",
     help="What the clusters optimise: f, vi, binder, or precision=0.99.  [default: the model's]",
 )
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: threads, one a core]"
-)
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: threads, one a core]")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
 @reading_options
 @checkpoint_options("FILE")
@@ -273,9 +255,7 @@ def _engine(name: str, workers: int | None, folder: Path) -> Engine:
     if name == "local":
         return LocalEngine(workers, folder)
     if workers is not None:
-        raise InputError(
-            "--workers belongs to --engine local; tell Spark by its own settings how many to use"
-        )
+        raise InputError("--workers belongs to --engine local; tell Spark by its own settings how many to use")
     return SparkEngine()
 
 
@@ -315,9 +295,7 @@ def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
     if id_column is None or label is None:
         wanted = model.spec.id if id_column is None else CLUSTER_COLUMNS[0]
         has = ", ".join(clusters.names)
-        raise InputError(
-            f"{clusters.source}: there is no column {wanted!r}; known clusters need it (it has: {has})"
-        )
+        raise InputError(f"{clusters.source}: there is no column {wanted!r}; known clusters need it (it has: {has})")
     ids, labels = unique_ids(clusters, id_column), complete_column(clusters, label)
     return dict(zip(ids.tolist(), labels.tolist(), strict=True))
 
@@ -339,9 +317,7 @@ def _cluster(
     results: list[ClusterResult] = []
     title = f"Clusters of {Path(records.source).name}"
     messages = told(
-        lambda: results.append(
-            cluster_records(model, records, known, decisions=said, random_state=seed, title=title)
-        )
+        lambda: results.append(cluster_records(model, records, known, decisions=said, random_state=seed, title=title))
     )
     (result,) = results
     problem = None if result.independent_draws else result.posterior.convergence_warning()

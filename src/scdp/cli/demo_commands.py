@@ -62,9 +62,7 @@ def demo(name: str, folder: Path, force: bool, quiet: bool) -> None:
     from scdp.io.targets import Given, check_files, open_folder
 
     open_folder(folder)
-    files = {
-        part: folder / part for part in (f"{name}.csv", "new.csv", "gold.csv", "clusters.csv", "report.html")
-    }
+    files = {part: folder / part for part in (f"{name}.csv", "new.csv", "gold.csv", "clusters.csv", "report.html")}
     check_files([], [Given("--out", path) for path in files.values()], force)
     shown, dozen, gold = load_demo(name)
     say(f"learning from {len(shown)} records in {len(set(shown['entity']))} known groups", quiet)
@@ -105,12 +103,7 @@ def group_dozen(shown: Records, dozen: Records, quiet: bool) -> ClusterResult:
 
 
 def write_files(
-    files: dict[str, Path],
-    name: str,
-    shown: Records,
-    result: ClusterResult,
-    gold: NDArray[np.object_],
-    force: bool,
+    files: dict[str, Path], name: str, shown: Records, result: ClusterResult, gold: NDArray[np.object_], force: bool
 ) -> None:
     """The tables that went in, the clusters and the report, all or none."""
     from scdp.io.atomic import Staged
@@ -149,9 +142,7 @@ def show(result: ClusterResult, gold: NDArray[np.object_], name: str) -> None:
     console.print("\n".join(words), markup=False, soft_wrap=True)
     questions = choose_questions(result)
     if questions:
-        counted = (
-            "question that matters" if len(questions) == 1 else f"{len(questions)} questions that matter"
-        )
+        counted = "question that matters" if len(questions) == 1 else f"{len(questions)} questions that matter"
         console.print(f"\nThe {counted} most:", markup=False)
     for pair in questions:
         console.print(_question(result, pair, one), markup=False, soft_wrap=True)
@@ -166,9 +157,7 @@ def draw_groups(result: ClusterResult, columns: list[list[str]]) -> Table:
         table.add_column(", ".join(names), no_wrap=len(names) == 1, overflow="fold")
     for number, rows in enumerate(groups_of(result), start=1):
         for row in rows:
-            cells = [
-                ", ".join(filter(None, (result.records[name][row] for name in names))) for names in columns
-            ]
+            cells = [", ".join(filter(None, (result.records[name][row] for name in names))) for names in columns]
             sure = f"{result.probabilities[row]:.2f}"
             table.add_row(str(number), sure, *cells, end_section=bool(row == rows[-1]))
     return table
@@ -252,11 +241,7 @@ def fetch(name: str) -> None:
 @click.argument("name")
 @click.option("--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @click.option(
-    "--from",
-    "own",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of your own ACE 2004, for  ace.",
+    "--from", "own", type=click.Path(path_type=Path), metavar="DIR", help="Folder of your own ACE 2004, for  ace."
 )
 @click.option(
     "--records",
@@ -324,9 +309,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     marks = [">" if name in _NUMERIC else "<" for name in rows[0]]
     ruled = [rows[0], ["-" * width for width in widths[:-1]] + ["-" * len(rows[0][-1])], *rows[1:]]
     return [
-        "  ".join(
-            f"{cell:{mark}{width}}" for cell, mark, width in zip(row, marks, widths, strict=True)
-        ).rstrip()
+        "  ".join(f"{cell:{mark}{width}}" for cell, mark, width in zip(row, marks, widths, strict=True)).rstrip()
         for row in ruled
     ]
 
@@ -347,9 +330,7 @@ def _fetch(source: Source, file: File) -> str:
         if place and not files.check(source, file):
             click.echo(f"{label}: already here")
         elif place and not place.is_relative_to(files.cache_folder()):
-            raise InputError(
-                f"{place}: not the published file (its SHA-256 differs); remove it or put that file there"
-            )
+            raise InputError(f"{place}: not the published file (its SHA-256 differs); remove it or put that file there")
         else:
             click.echo(f"{label}: fetched to {files.fetch(source, file)}")
     except InputError as error:

@@ -49,14 +49,9 @@ Examples:
 @click.option("--id", "id_column", metavar="COLUMN", help="Column of ids.  [default: one that both have]")
 @click.option("--gold-id", metavar="COLUMN", help="The same in GOLD, if it has another name.")
 @click.option(
-    "--cluster",
-    "cluster_column",
-    metavar="COLUMN",
-    help="Column of clusters.  [default: cluster, cluster_id, entity]",
+    "--cluster", "cluster_column", metavar="COLUMN", help="Column of clusters.  [default: cluster, cluster_id, entity]"
 )
-@click.option(
-    "--gold-cluster", "gold_column", metavar="COLUMN", help="The same in GOLD, if it has another name."
-)
+@click.option("--gold-cluster", "gold_column", metavar="COLUMN", help="The same in GOLD, if it has another name.")
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def evaluate(
@@ -90,9 +85,7 @@ def evaluate(
         click.echo(_table(values, len(true), len(set(labels)), len(set(true.values()))))
 
 
-def _id_columns(
-    ours: Records, theirs: Records, id_column: str | None, gold_id: str | None
-) -> tuple[str, str]:
+def _id_columns(ours: Records, theirs: Records, id_column: str | None, gold_id: str | None) -> tuple[str, str]:
     from scdp.table.spec import find_shared_ids
 
     if id_column is not None:
@@ -157,9 +150,7 @@ Examples:
 @click.command(epilog=REPRODUCE_EXAMPLES)
 @click.argument("task", metavar="TASK|all")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
-@click.option(
-    "--quick", is_flag=True, help="Few chains and sweeps: all tasks in under 15 minutes on 2 cores."
-)
+@click.option("--quick", is_flag=True, help="Few chains and sweeps: all tasks in under 15 minutes on 2 cores.")
 @click.option(
     "--features",
     type=click.Choice(["unit", "raw"]),
@@ -169,12 +160,8 @@ Examples:
 @click.option("--systems", metavar="A,B,...", help="Only these systems.  [default: all that apply]")
 @click.option("--chains", type=int, metavar="N", help="Chains of each sampler.")
 @click.option("--sweeps", type=int, metavar="N", help="Sweeps of each chain, the warm-up included.")
-@click.option(
-    "--repeats", type=int, metavar="R", help="Runs with other seeds.  [default: 5 for digits, 3 for others]"
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of everything random."
-)
+@click.option("--repeats", type=int, metavar="R", help="Runs with other seeds.  [default: 5 for digits, 3 for others]")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of everything random.")
 @click.option("--resume", is_flag=True, help="Go on with the run that DIR holds.")
 def reproduce(
     task: str,
@@ -211,6 +198,4 @@ def reproduce(
     for path in write_results(parts, out, failures):
         click.echo(path)
     if failures:
-        raise ScdpError(
-            f"{len(failures)} parts are left out, which --resume tries again: {'; '.join(failures)}"
-        )
+        raise ScdpError(f"{len(failures)} parts are left out, which --resume tries again: {'; '.join(failures)}")

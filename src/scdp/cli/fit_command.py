@@ -49,9 +49,7 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("records", type=RecordsType())
-@click.option(
-    "--out", "folder", type=click.Path(path_type=Path), metavar="MODEL", help="Folder of the model."
-)
+@click.option("--out", "folder", type=click.Path(path_type=Path), metavar="MODEL", help="Folder of the model.")
 @click.option(
     "--spec",
     "spec_file",
@@ -74,16 +72,10 @@ Examples:
 @click.option("--sweeps", type=click.IntRange(min=2), metavar="N", help="Sweeps of each chain.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Learn from N clusters at random.")
-@click.option(
-    "--decisions", type=click.Path(path_type=Path), metavar="FILE", help="What people know of some records."
-)
+@click.option("--decisions", type=click.Path(path_type=Path), metavar="FILE", help="What people know of some records.")
 @reading_options
 @checkpoint_options("MODEL")
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Replace what is there, or write beside other files.",
-)
+@click.option("--force", is_flag=True, help="Replace what is there, or write beside other files.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def fit(
@@ -190,9 +182,7 @@ def _refuse_edited(proposal: Path) -> None:
     from scdp.table.spec_files import is_proposal
 
     if proposal.is_file() and not is_proposal(proposal.read_text(encoding="utf-8", errors="replace")):
-        raise InputError(
-            f"{proposal}: this spec was edited, so it is kept; write the proposal to another file"
-        )
+        raise InputError(f"{proposal}: this spec was edited, so it is kept; write the proposal to another file")
 
 
 def _fit(
@@ -247,9 +237,7 @@ def spec_of(
     return replace(base, entity=entity, fields=fields, id=id_column, group=group)
 
 
-def labelled_rows(
-    records: Records, spec: Spec, sample: int | None, seed: int
-) -> tuple[Records, NDArray[np.int64]]:
+def labelled_rows(records: Records, spec: Spec, sample: int | None, seed: int) -> tuple[Records, NDArray[np.int64]]:
     """The records to learn from, and the number of each one's cluster, -1 where it is unknown."""
     import numpy as np
 

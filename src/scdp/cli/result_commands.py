@@ -49,9 +49,7 @@ Examples:
 @click.argument("result", type=_PATH)
 @click.option("--by", metavar="COL", help="For the records of each value of a column.")
 @click.option("--reviewed", type=_PATH, metavar="FILE", help="Records that a person has judged (see --draw).")
-@click.option(
-    "--draw", type=click.IntRange(2, 100_000), metavar="N", help="Draw so many records to be judged."
-)
+@click.option("--draw", type=click.IntRange(2, 100_000), metavar="N", help="Draw so many records to be judged.")
 @click.option("--out", type=_PATH, metavar="FILE", help="Where --draw writes them (CSV or TSV).")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Of --draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -171,9 +169,7 @@ Examples:
 
 @click.command(epilog=EXPLAIN_EXAMPLES)
 @click.argument("given", nargs=-1, required=True, metavar="MODEL RECORDS|RESULT [ID1 ID2]")
-@click.option(
-    "--cluster", metavar="A", help="Say why a cluster holds together, by its name or a record's id."
-)
+@click.option("--cluster", metavar="A", help="Say why a cluster holds together, by its name or a record's id.")
 @click.option("--merge", nargs=2, metavar="A B", help="Say what merging two clusters would do.")
 @click.option("--split", metavar="A", help="Say what splitting a cluster at its weakest link would do.")
 @click.option(
@@ -182,9 +178,7 @@ Examples:
     metavar="DIR",
     help="A result kept by  scdp cluster --draws  of the same records; without it they are clustered again.",
 )
-@click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Of two records, a waterfall (.svg)."
-)
+@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Of two records, a waterfall (.svg).")
 @click.option("--force", is_flag=True, help="Replace a picture that is there.")
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
@@ -290,9 +284,7 @@ def _explain_pair(
     if len(paths) == 1:
         kept = read_result(paths[0])
         if kept.model is None:
-            raise InputError(
-                f"{paths[0]}: was kept without its model; give MODEL and RECORDS, and --draws {paths[0]}"
-            )
+            raise InputError(f"{paths[0]}: was kept without its model; give MODEL and RECORDS, and --draws {paths[0]}")
         fitted, table, posterior, ids = kept.model, kept.records, kept.posterior, kept.ids
     else:
         fitted = open_model(Path(paths[0]), quiet)

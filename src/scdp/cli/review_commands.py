@@ -31,16 +31,10 @@ _PATH = click.Path(path_type=Path)
 def page_options(command: Any) -> Any:
     """Where the page is, and who answers: the same for `label` and `review`."""
     options = [
-        click.option(
-            "--who", metavar="NAME", help="Written beside each decision.  [default: your login name]"
-        ),
+        click.option("--who", metavar="NAME", help="Written beside each decision.  [default: your login name]"),
         click.option("--terminal", is_flag=True, help="Ask in the terminal; no browser is needed."),
-        click.option(
-            "--host", default=LOOPBACK, show_default=True, metavar="ADDRESS", help="Where to listen."
-        ),
-        click.option(
-            "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="[default: a free one]"
-        ),
+        click.option("--host", default=LOOPBACK, show_default=True, metavar="ADDRESS", help="Where to listen."),
+        click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="[default: a free one]"),
         click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser."),
         click.option("--quiet", is_flag=True, help="Print nothing but the address."),
     ]
@@ -210,9 +204,7 @@ Examples:
 
 @click.command(epilog=REVIEW_EXAMPLES)
 @click.argument("result", type=_PATH, metavar="RESULT|STORE")
-@click.option(
-    "--decisions", type=_PATH, metavar="FILE", help=f"JSON lines, added to.  [default: RESULT/{DECISIONS}]"
-)
+@click.option("--decisions", type=_PATH, metavar="FILE", help=f"JSON lines, added to.  [default: RESULT/{DECISIONS}]")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @page_options
 def review(

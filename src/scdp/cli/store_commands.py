@@ -30,9 +30,7 @@ _PATH = click.Path(path_type=Path)
 @click.command(epilog=EXAMPLES)
 @click.argument("store", type=_PATH)
 @click.argument("new", type=RecordsType(), required=False)
-@click.option(
-    "--model", type=_PATH, metavar="DIR", help="Of a new store: its model.  [default: learned from NEW]"
-)
+@click.option("--model", type=_PATH, metavar="DIR", help="Of a new store: its model.  [default: learned from NEW]")
 @click.option("--decisions", type=_PATH, metavar="FILE", help="What people know; kept for ever.")
 @click.option("--delete", type=_PATH, metavar="FILE", help="Ids of records to remove, one a line.")
 @reading_options
@@ -74,9 +72,7 @@ def update(
         elif table is not None:
             fitted, _ = learn_here(table, None, None, None, 0, quiet, said)
         else:
-            raise InputError(
-                f"{store}: there is no store; make one from records, with --model if there is one"
-            )
+            raise InputError(f"{store}: there is no store; make one from records, with --model if there is one")
         kept = Store.create(store, fitted)
     elif model is not None:
         raise InputError(f"{store}: has its own model; leave --model out")

@@ -184,12 +184,8 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, reading=Reading(delimiter, encoding), **kwargs)
 
     for option in (
-        click.option(
-            "--encoding", metavar="NAME", help="Encoding of text files, such as latin-1.  [default: guessed]"
-        ),
-        click.option(
-            "--delimiter", metavar="C", help="Separator of text files; the word tab too.  [default: guessed]"
-        ),
+        click.option("--encoding", metavar="NAME", help="Encoding of text files, such as latin-1.  [default: guessed]"),
+        click.option("--delimiter", metavar="C", help="Separator of text files; the word tab too.  [default: guessed]"),
     ):
         with_reading = option(with_reading)
     return with_reading

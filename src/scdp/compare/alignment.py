@@ -365,9 +365,7 @@ def fill_codes(letters: Any, starts: NDArray[np.int64], left: Rows, right: Rows,
 
 
 @kernel
-def fill_one_edit(
-    letters: Any, starts: NDArray[np.int64], near: float, left: Rows, right: Rows, out: Values
-) -> None:
+def fill_one_edit(letters: Any, starts: NDArray[np.int64], near: float, left: Rows, right: Rows, out: Values) -> None:
     """out[p] = 0 where two texts are equal, `near` where one edit makes them so, else 1."""
     for p in range(len(left)):
         a, end_a, b, end_b = starts[left[p]], starts[left[p] + 1], starts[right[p]], starts[right[p] + 1]

@@ -162,14 +162,7 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _SHORT_YEAR = re.compile(r"\(?['’]?(\d\d)\)?\.?")
 _COORDINATE = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _TIMES = {"k": 1e3, "m": 1e6, "mio": 1e6, "mln": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
-_SAME_WORDS = {
-    word: words[0]
-    for words in (
-        ("yes", "y", "true", "1"),
-        ("no", "n", "false", "0"),
-    )
-    for word in words
-}
+_SAME_WORDS = {word: words[0] for words in (("yes", "y", "true", "1"), ("no", "n", "false", "0")) for word in words}
 _SEXES = {"m": "male", "man": "male", "f": "female", "w": "female", "woman": "female"}
 
 
@@ -319,9 +312,7 @@ class PlaceScorer(PairScorer):
     def __init__(self, vocabulary: Sequence[tuple[float, float]], scale: float) -> None:
         latitude, longitude = np.radians(np.array(vocabulary, dtype=np.float64).reshape(-1, 2)).T
         around = np.cos(latitude)
-        self._points = np.stack(
-            [around * np.cos(longitude), around * np.sin(longitude), np.sin(latitude)], axis=1
-        )
+        self._points = np.stack([around * np.cos(longitude), around * np.sin(longitude), np.sin(latitude)], axis=1)
         self._scale = scale
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:

@@ -215,9 +215,7 @@ def _joined(parts: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, list[str]]
         places, rows = number_values(keys * len(texts) + codes)
         keys = places.astype(np.int64)
     cells = (map(texts.__getitem__, codes[rows].tolist()) for codes, texts in parts)
-    return places, [
-        " ".join(row) if all(row) else " ".join(filter(None, row)) for row in zip(*cells, strict=True)
-    ]
+    return places, [" ".join(row) if all(row) else " ".join(filter(None, row)) for row in zip(*cells, strict=True)]
 
 
 def clean_all(texts: Sequence[str], steps: tuple[str, ...]) -> list[str]:

@@ -77,9 +77,7 @@ class Comparison:
         for option in OPTIONS:
             if getattr(self, option) is not None and option not in self.allowed_options:
                 allowed = ", ".join(self.allowed_options) or "none"
-                raise ComparisonError(
-                    f"{self.kind} has no option {option!r} (its options: {allowed})", option
-                )
+                raise ComparisonError(f"{self.kind} has no option {option!r} (its options: {allowed})", option)
         for option in ("scale", "threshold"):
             value = getattr(self, option)
             if value is not None and not 0 < value < float("inf"):
@@ -319,10 +317,7 @@ def bound_cells(records: Records, comparisons: Sequence[Comparison], n_pairs: in
     lengths = {name: _distinct_lengths(records[name]) for name in columns}
 
     def seconds(most: int) -> float:
-        return sum(
-            rate * _products([lengths[name] for name in field.columns], most, n_pairs)
-            for rate, field in rated
-        )
+        return sum(rate * _products([lengths[name] for name in field.columns], most, n_pairs) for rate, field in rated)
 
     whole = seconds(LONGEST_CELL)
     if whole <= MOST_SECONDS:

@@ -12,15 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.names import (
-    MOST_WORDS,
-    initials_of,
-    nickname_groups,
-    parse_person_name,
-    to_latin,
-    word_set,
-    words_of,
-)
+from scdp.compare.names import MOST_WORDS, initials_of, nickname_groups, parse_person_name, to_latin, word_set, words_of
 from scdp.compare.scorers import PairScorer, RapidFuzzScorer
 
 if TYPE_CHECKING:
@@ -277,13 +269,9 @@ def parse_url(text: str) -> tuple[str, str] | None:
         host = (parts.hostname or "").removeprefix("www.").strip(".")
     except ValueError:
         return None
-    kept = sorted(
-        f"{name}={value}" for name, value in parse_qsl(parts.query) if not _TRACKING.fullmatch(name)
-    )
+    kept = sorted(f"{name}={value}" for name, value in parse_qsl(parts.query) if not _TRACKING.fullmatch(name))
     path = parts.path.rstrip("/").lower()
-    return (
-        (host, path + ("?" + "&".join(kept) if kept else "")) if host and not re.search(r"\s", host) else None
-    )
+    return (host, path + ("?" + "&".join(kept) if kept else "")) if host and not re.search(r"\s", host) else None
 
 
 class TwoPartScorer(PairScorer):
@@ -333,10 +321,7 @@ _FORMS = {
     "4": "fourth 4th", "5": "fifth 5th", "6": "sixth 6th", "7": "seventh 7th", "8": "eighth 8th", "9": "ninth 9th",
     "10": "tenth 10th",
 }  # fmt: skip
-_FORM_OF = {word: form for form, words in _FORMS.items() for word in words.split()} | {
-    "la": "la",
-    "saint": "st",
-}
+_FORM_OF = {word: form for form, words in _FORMS.items() for word in words.split()} | {"la": "la", "saint": "st"}
 _STREETS = word_set("st rd ave blvd ln ct pl sq hwy pkwy ter cres cir cl pde dr")
 _SMALL_WORDS = word_set("the of and at near in on off between bet corner by")
 _ENDING = re.compile(r"(\w{3,})(strasse|str|straat)$")
@@ -410,9 +395,7 @@ def _forms(word: str) -> tuple[str, ...]:
 def has_street_word(text: str) -> bool:
     """Whether a word is a sort of street, in full or short, or ends like one."""
     found = words_of(text)
-    return len(found) > 1 and any(
-        _FORM_OF.get(word, word) in _STREETS or _ENDING.match(word) for word in found[1:]
-    )
+    return len(found) > 1 and any(_FORM_OF.get(word, word) in _STREETS or _ENDING.match(word) for word in found[1:])
 
 
 def address_tokens(address: Address) -> tuple[str, ...]:

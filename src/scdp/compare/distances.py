@@ -126,9 +126,7 @@ def check_square(square: NDArray[Any], layout: PairLayout, names: tuple[str, ...
     A record misses a feature when its diagonal is NaN, or all its distances to others of its group are.
     """
     if square.ndim != 3 or square.shape[0] != square.shape[1]:
-        raise InputError(
-            f"distances must be an array (n, n) or (n, n, features), not of shape {square.shape}"
-        )
+        raise InputError(f"distances must be an array (n, n) or (n, n, features), not of shape {square.shape}")
     if len(names) != square.shape[2] or len(set(names)) != len(names):
         raise InputError(f"{square.shape[2]} features need as many different names, not {list(names)}")
     observed = np.empty((layout.n_records, len(names)), dtype=bool)
@@ -151,23 +149,13 @@ def _check_block(block: NDArray[Any], members: NDArray[np.int64], name: str) -> 
     observed = ~np.isnan(diagonal) & (alone | (off_diagonal & ~np.isnan(block)).any(axis=1))
     both = observed[:, None] & observed
     _refuse(both & np.isnan(block), block, members, name, "missing, though both records have the feature")
-    _refuse(
-        ~both & off_diagonal & ~np.isnan(block),
-        block,
-        members,
-        name,
-        "there, though a record misses the feature",
-    )
+    _refuse(~both & off_diagonal & ~np.isnan(block), block, members, name, "there, though a record misses the feature")
     asymmetric = np.abs(block - block.T) > TOLERANCE * scale
-    _refuse(
-        asymmetric & both, block, members, name, "not what its mirror entry is: distances must be symmetric"
-    )
+    _refuse(asymmetric & both, block, members, name, "not what its mirror entry is: distances must be symmetric")
     return observed
 
 
-def _refuse(
-    wrong: NDArray[np.bool_], block: NDArray[Any], members: NDArray[np.int64], name: str, problem: str
-) -> None:
+def _refuse(wrong: NDArray[np.bool_], block: NDArray[Any], members: NDArray[np.int64], name: str, problem: str) -> None:
     if wrong.any():
         a, b = (int(k) for k in np.argwhere(wrong)[0])
         raise InputError(
@@ -201,10 +189,7 @@ class Distances:
 
     @classmethod
     def from_square(
-        cls,
-        array: ArrayLike,
-        groups: Sequence[Any] | NDArray[Any] | None = None,
-        names: Sequence[str] | None = None,
+        cls, array: ArrayLike, groups: Sequence[Any] | NDArray[Any] | None = None, names: Sequence[str] | None = None
     ) -> Distances:
         """From an array (n, n) or (n, n, features): its entries within groups. float64 stays float64."""
         square = np.asarray(array)

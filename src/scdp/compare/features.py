@@ -74,10 +74,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        columns: Sequence[Sequence[str] | None],
-        rarity: Sequence[int],
-        families: Sequence[int] | None = None,
+        cls, columns: Sequence[Sequence[str] | None], rarity: Sequence[int], families: Sequence[int] | None = None
     ) -> Self:
         """From the columns of each comparison (None: no evidence), the places of nats, and the families."""
         n_comparisons = Counter(name for each in columns if each is not None for name in set(each))
@@ -180,10 +177,7 @@ class Columns(NamedTuple):
         tokens = tuple(number for number, field in enumerate(fields) if field.kind_details.tokens is not None)
         columns = [None if field.kind_details.value == "share" else field.columns for field in fields]
         return cls(
-            tuple(fields),
-            tuple(values),
-            tokens,
-            Layout.of(columns, rarity, [find_family(field) for field in fields]),
+            tuple(fields), tuple(values), tokens, Layout.of(columns, rarity, [find_family(field) for field in fields])
         )
 
     @property
@@ -213,9 +207,7 @@ class Comparer:
     nats: tuple[Floats, ...]
 
     @classmethod
-    def of(
-        cls, records: Records, fields: Sequence[Comparison], counts: ValueCounts | None = None
-    ) -> Comparer:
+    def of(cls, records: Records, fields: Sequence[Comparison], counts: ValueCounts | None = None) -> Comparer:
         """With `counts`, how rare a value is follows from these and not from the records."""
         columns = Columns.of(fields)
         prepared = list(prepare_all(fields, records))
@@ -392,9 +384,7 @@ def _compared_columns(records: Records, spec: Spec) -> Iterator[EncodedColumn]:
     for name in dict.fromkeys(name for field in spec.fields for name in field.columns):
         column = records.encoded(name)
         if column is None:
-            column = EncodedColumn.of(
-                [None if cell is None else str(cell) for cell in records[name].tolist()]
-            )
+            column = EncodedColumn.of([None if cell is None else str(cell) for cell in records[name].tolist()])
         assert column is not None
         yield column
 

@@ -239,9 +239,7 @@ def edits_plainly(letters: Any, first: int, end: int, other_first: int, other_en
 
 
 @kernel_as_written
-def edit(
-    masks: Masks, row: int, letters: Any, first: int, end: int, other_first: int, other_end: int
-) -> float:
+def edit(masks: Masks, row: int, letters: Any, first: int, end: int, other_first: int, other_end: int) -> float:
     """Levenshtein distance by the longer length; `masks[row]` are those of the first text if it is short enough."""
     if end - first <= MOST_LETTERS:
         n_edits = edits(masks, row, end - first, letters, other_first, other_end)
@@ -298,9 +296,7 @@ def matches_plainly(letters: Any, first: int, end: int, other_first: int, other_
 
 
 @kernel_as_written
-def jaro_winkler(
-    masks: Masks, row: int, letters: Any, first: int, end: int, other_first: int, other_end: int
-) -> float:
+def jaro_winkler(masks: Masks, row: int, letters: Any, first: int, end: int, other_first: int, other_end: int) -> float:
     """1 - Jaro-Winkler similarity; `masks[row]` are those of the first text if it is short enough."""
     length, other_length = end - first, other_end - other_first
     if max(length, other_length) <= MOST_LETTERS:

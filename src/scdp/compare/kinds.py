@@ -108,9 +108,7 @@ class Kind:
 def _scaled_numbers(prepared: Prepared) -> Scorer:
     comparison = prepared.comparison
     if comparison.scale is None:
-        raise InputError(
-            f"comparison {comparison.name!r} has no scale yet: give scale=... or use spec.fit(records)"
-        )
+        raise InputError(f"comparison {comparison.name!r} has no scale yet: give scale=... or use spec.fit(records)")
     return NumberScorer(prepared.vocabulary, comparison.scale)
 
 
@@ -144,9 +142,7 @@ def _levels(what: str, *phrases: tuple[float, str]) -> tuple[tuple[float, str], 
 
 
 _EDIT = partial(rapidfuzz_scorer, "Levenshtein")
-_WORDS = _levels(
-    "words", (0.2, "nearly the same words"), (0.5, "many words in common"), (0.99, "few words in common")
-)
+_WORDS = _levels("words", (0.2, "nearly the same words"), (0.5, "many words in common"), (0.99, "few words in common"))
 
 _TEXT = _levels("text", (0.15, "nearly the same text"), (0.4, "similar texts"))
 
@@ -163,12 +159,8 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "longest_common_subsequence": Kind("text", partial(rapidfuzz_scorer, "LCSseq"), levels=_TEXT),
     "jaro_winkler": Kind("text", partial(rapidfuzz_scorer, "JaroWinkler"), levels=_TEXT),
-    "token_set": Kind(
-        "text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split, levels=_WORDS
-    ),
-    "rare_words": Kind(
-        "text", lambda prepared: rare_words_scorer(prepared.tokens), tokens=str.split, levels=_WORDS
-    ),
+    "token_set": Kind("text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split, levels=_WORDS),
+    "rare_words": Kind("text", lambda prepared: rare_words_scorer(prepared.tokens), tokens=str.split, levels=_WORDS),
     "exact": Kind("text", lambda prepared: ExactScorer(), range="{0, 1}", levels=_levels("value")),
     "absolute": Kind(
         "number",
@@ -261,9 +253,7 @@ BUILT_IN: dict[str, Kind] = {
         lambda prepared: TwoPartScorer(prepared.vocabulary, main=0, weight=0.8),
         parse=_each(parse_email),
         tokens=email_tokens,
-        levels=_levels(
-            "email", (0.2, "nearly the same email, or the same at another domain"), (0.4, "similar emails")
-        ),
+        levels=_levels("email", (0.2, "nearly the same email, or the same at another domain"), (0.4, "similar emails")),
     ),
     "url": Kind(
         "parts",
@@ -313,9 +303,7 @@ BUILT_IN: dict[str, Kind] = {
         "parts",
         lambda prepared: DurationScorer(prepared.vocabulary),
         parse=_each(parse_duration),
-        levels=_levels(
-            "length", (0.05, "lengths that agree but for rounding or units"), (0.2, "similar lengths")
-        ),
+        levels=_levels("length", (0.05, "lengths that agree but for rounding or units"), (0.2, "similar lengths")),
     ),
     "year": Kind(
         "parts",
@@ -333,11 +321,7 @@ BUILT_IN: dict[str, Kind] = {
         levels=_levels("place", (0.1, "places next to each other"), (0.5, "places within the scale")),
     ),
     "category": Kind(
-        "parts",
-        lambda prepared: ExactScorer(),
-        range="{0, 1}",
-        parse=_each(parse_category),
-        levels=_levels("category"),
+        "parts", lambda prepared: ExactScorer(), range="{0, 1}", parse=_each(parse_category), levels=_levels("category")
     ),
     "tfidf": Kind("text", lambda prepared: tfidf_scorer(prepared.tokens), tokens=str.split, levels=_WORDS),
     "qgram_tfidf": Kind(
@@ -347,10 +331,7 @@ BUILT_IN: dict[str, Kind] = {
         levels=_levels("text", (0.2, "nearly the same text"), (0.6, "similar texts")),
     ),
     "soft_tokens": Kind(
-        "text",
-        lambda prepared: SoftTokensScorer(prepared.tokens, contained=False),
-        tokens=str.split,
-        levels=_WORDS,
+        "text", lambda prepared: SoftTokensScorer(prepared.tokens, contained=False), tokens=str.split, levels=_WORDS
     ),
     "contained_tokens": Kind(
         "text",

@@ -300,9 +300,7 @@ def word_set(words: str) -> frozenset[str]:
 # Words beyond these are not looked at: the time to match words is exponential in the fewer.
 MOST_WORDS = 10
 
-_MAN = word_set(
-    "mr mister sir lord herr monsieur senor don signor king prince duke baron uncle father brother"
-)
+_MAN = word_set("mr mister sir lord herr monsieur senor don signor king prince duke baron uncle father brother")
 _WOMAN = word_set(
     "mrs ms miss madam madame mademoiselle lady frau fraulein senora senorita signora signorina queen princess "
     "duchess baroness aunt mother sister dame mme mlle"

@@ -257,10 +257,7 @@ def distinct(codes: NDArray[Any]) -> tuple[Integers, Integers]:
     return values, places
 
 
-def prepare_all(
-    comparisons: Sequence[Comparison],
-    records: Records,
-) -> Iterator[Prepared]:
+def prepare_all(comparisons: Sequence[Comparison], records: Records) -> Iterator[Prepared]:
     """What each comparison's `prepare` gives, in turn; values that several take from the cells are made once."""
     kept: dict[Hashable, tuple[Codes, Sequence[Any]]] = {}
     keys = [value_key(comparison) for comparison in comparisons]
@@ -361,9 +358,7 @@ def refuse_bad_cells(
             _check_length(len(value), comparison.name, row, place_of)
 
 
-def _joined(
-    comparison: Comparison, columns: Sequence[Column], row: int, place_of: Callable[[int], str]
-) -> str:
+def _joined(comparison: Comparison, columns: Sequence[Column], row: int, place_of: Callable[[int], str]) -> str:
     texts, length = [], 0
     for name, column in zip(comparison.columns, columns, strict=False):
         text = cell_text(column[row])

@@ -40,9 +40,7 @@ def thread_count(workers: int, n_pairs: int) -> int:
     return workers if workers > 0 else os.cpu_count() or 1
 
 
-def by_rows(
-    rows: Integers, columns: Integers | None, score: Callable[[Integers, Integers], Features]
-) -> Features:
+def by_rows(rows: Integers, columns: Integers | None, score: Callable[[Integers, Integers], Features]) -> Features:
     """A block made of parts `score(some rows, columns)`; without columns, each half of it once."""
     others = rows if columns is None else columns
     out = np.empty((len(rows), len(others)), dtype=np.float32)

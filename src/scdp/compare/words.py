@@ -163,9 +163,7 @@ def qgrams(text: str) -> set[str]:
 class SharedScorer(PairScorer):
     """A function of the weights that two values share and of those each has."""
 
-    def __init__(
-        self, tokens: Tokens, weights: Values, formula: Callable[[Values, Values, Values], Values]
-    ) -> None:
+    def __init__(self, tokens: Tokens, weights: Values, formula: Callable[[Values, Values, Values], Values]) -> None:
         self._tokens, self._weights, self._formula = tokens, weights, formula
         everyone = np.arange(len(tokens.starts) - 1, dtype=np.int64)
         self._sizes = self._shared(everyone, everyone, 1)
@@ -256,9 +254,7 @@ class PersonScorer(PairScorer):
         self._words = WordTable(names.lists, PERSON, joined=True, acronyms=False)
         # In a byte each: pairs look them up all over the table.
         said = names.said
-        self._clashes = [
-            (said[:, k].copy(), (SEX_CLASH, SUFFIX_CLASH)[k]) for k in np.flatnonzero(said.any(0))
-        ]
+        self._clashes = [(said[:, k].copy(), (SEX_CLASH, SUFFIX_CLASH)[k]) for k in np.flatnonzero(said.any(0))]
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
         distances = self._words.pairs(left, right, workers)
@@ -336,6 +332,4 @@ class AcronymScorer(PairScorer):
             (one_way | other_way, IS_ACRONYM),
             ((short_a == short_b) & self._long[left], SAME_ACRONYM),
         ]
-        return np.select([holds for holds, _ in levels], [value for _, value in levels], 1.0).astype(
-            np.float32
-        )
+        return np.select([holds for holds, _ in levels], [value for _, value in levels], 1.0).astype(np.float32)

@@ -27,9 +27,7 @@ FIRST_NAME_STARTS = _words("""
 Al Bel Cor Dar El Fen Gal Har Is Jor Kal Lor Mar Nel Or Per Ros Sal Tam Ul Val Wil Yar Zel An Bri Cla Del Em
 Flor Gil Hen Jul Kat Leo Mal Nad Ren Syl Ther
 """)
-FIRST_NAME_ENDS = _words(
-    "a an ard elle en eo ia iel ien in ine io is ita lin mir na ne on or ra ric sa us win"
-)
+FIRST_NAME_ENDS = _words("a an ard elle en eo ia iel ien in ine io is ita lin mir na ne on or ra ric sa us win")
 
 COMMON_SURNAMES = _words("""
 Miller Carter Hughes Weber Keller Novak Larsen Moreau Rossi Silva Jansen Kovac Meyer Walker Fischer Bennett
@@ -96,13 +94,7 @@ Neurons News Objects Opinions Parsers Patients Pedigrees Persons Phonemes Pronou
 Recipes Registers Relations Robots Scenes Schemas Sensors Sentences Sequences Signals Sketches Species Speech
 Streams Surveys Symbols Tables Texts Threads Traces Trajectories Trials Users Videos Voices Words
 """)
-SUBTITLES = [
-    "A Case Study",
-    "A Second Look",
-    "An Empirical Comparison",
-    "Theory and Practice",
-    "First Results",
-]
+SUBTITLES = ["A Case Study", "A Second Look", "An Empirical Comparison", "Theory and Practice", "First Results"]
 
 COMPANY_TRADES = _words("Foods Systems Tools Media Travel Energy Paper Design Motors Textiles")
 COMPANY_FORMS = ["Ltd", "GmbH", "Inc.", "S.A.", "plc"]
@@ -114,18 +106,8 @@ VENUE_KINDS = {
     "Transactions on": "Trans.",
     "Workshop on": "Wkshp.",
 }
-VENUE_FIELDS = [
-    "Artificial",
-    "Applied",
-    "Computational",
-    "Experimental",
-    "Mathematical",
-    "Practical",
-    "Statistical",
-]
-VENUE_TOPICS = _words(
-    "Data Documents Evidence Inference Knowledge Language Learning Perception Reasoning Records"
-)
+VENUE_FIELDS = ["Artificial", "Applied", "Computational", "Experimental", "Mathematical", "Practical", "Statistical"]
+VENUE_TOPICS = _words("Data Documents Evidence Inference Knowledge Language Learning Perception Reasoning Records")
 
 
 def table(words: Iterable[str]) -> Column:
@@ -298,9 +280,7 @@ def _authors(origin: Codes, zipf: float, rng: np.random.Generator) -> dict[str, 
     first_names, surnames = make_first_names(), make_surnames()
     first = first_names[zipf_codes(rng, len(first_names), zipf, pool_size)]
     surname = surnames[zipf_codes(rng, len(surnames), zipf, pool_size)]
-    team = zipf_codes(rng, pool_size, zipf / 2, MOST_AUTHORS * n_papers).reshape(MOST_AUTHORS, n_papers)[
-        :, origin
-    ]
+    team = zipf_codes(rng, pool_size, zipf / 2, MOST_AUTHORS * n_papers).reshape(MOST_AUTHORS, n_papers)[:, origin]
     n_authors = rng.integers(1, MOST_AUTHORS + 1, size=n_papers)[origin]
     written = {
         "full": (first + " " + surname, " and "),
@@ -349,9 +329,7 @@ def make_contacts(n_entities: int, zipf: float, rng: np.random.Generator) -> For
     companies, short_companies, domains = make_companies()
     company = zipf_codes(rng, len(companies), zipf, n_entities)
     mailbox = table(f"{a}.{b}".lower() for a, b in zip(first, last, strict=True))
-    private = table(
-        f"{b}{year}".lower() for b, year in zip(last, rng.integers(40, 99, n_entities), strict=True)
-    )
+    private = table(f"{b}{year}".lower() for b, year in zip(last, rng.integers(40, 99, n_entities), strict=True))
     area, line = rng.integers(1000, 9999, n_entities), rng.integers(100_000, 999_999, n_entities)
     digits = list(zip(area.tolist(), line.tolist(), strict=True))
     postcode = rng.integers(10_000, 99_999, n_entities)
@@ -360,9 +338,6 @@ def make_contacts(n_entities: int, zipf: float, rng: np.random.Generator) -> For
         "last_name": {"full": last, "swapped": first},
         "company": {"full": companies[company], "short": short_companies[company]},
         "email": {"full": mailbox + "@" + domains[company], "swapped": private + "@mail.example"},
-        "phone": {
-            "full": table(f"+44 {a} {b}" for a, b in digits),
-            "short": table(f"0{a} {b}" for a, b in digits),
-        },
+        "phone": {"full": table(f"+44 {a} {b}" for a, b in digits), "short": table(f"0{a} {b}" for a, b in digits)},
         "postcode": {"full": table(map(str, postcode.tolist()))},
     }

@@ -279,13 +279,7 @@ def _reference_types(n: int, profiles: tuple[ReferenceType, ...], rng: np.random
 
 
 def _write_columns(
-    forms: Forms,
-    kind: str,
-    entities: Codes,
-    types: Codes,
-    missing: float,
-    typos: float,
-    rng: np.random.Generator,
+    forms: Forms, kind: str, entities: Codes, types: Codes, missing: float, typos: float, rng: np.random.Generator
 ) -> dict[str, Column]:
     profiles = REFERENCE_TYPES[kind]
     moves, mistakes, gaps = rng.spawn(3)

@@ -41,15 +41,7 @@ DOZEN_OF_CITATIONS = (
     ("author", "title", "venue", "year", "pages"),
     ("A", "c01", "Ida Varoard and Clara Miller", SEARCH, AGENTS, "2009", "348-362"),
     ("A", "c02", "I. Varoard, C. Miller", SEARCH, "Wkshp. Arti. Know.", "2009", "pp. 348"),
-    (
-        "A",
-        "c03",
-        "Varoard, Ida and Miller, Clara",
-        "Probablistic Search in Hierarchical Agents",
-        AGENTS,
-        "2009",
-        None,
-    ),
+    ("A", "c03", "Varoard, Ida and Miller, Clara", "Probablistic Search in Hierarchical Agents", AGENTS, "2009", None),
     ("A", "c04", None, SEARCH, None, "2009", "348-362"),
     ("B", "c05", "Ida Varoard and Clara Miller", SEQUEL, "Journal of Artificial Knowledge", "2010", "12-40"),
     ("B", "c06", "I. Varoard, C. Miller", SEQUEL, "J. Arti. Know.", "2010", "pp. 12"),
@@ -138,11 +130,7 @@ def _make_crm(n: int) -> dict[str, Table]:
     made = make_records(n, kind="contacts", mean_cluster_size=1.6, seed=SEED)
     in_shop = np.random.default_rng(SEED).random(len(made)) < 0.5
     every = np.ones(len(made), dtype=bool)
-    return {
-        "shop": _with_ids(made, in_shop, {}),
-        "support": _with_ids(made, ~in_shop, {}),
-        "gold": _gold(made, every),
-    }
+    return {"shop": _with_ids(made, in_shop, {}), "support": _with_ids(made, ~in_shop, {}), "gold": _gold(made, every)}
 
 
 def _with_ids(made: Labelled, rows: NDArray[np.bool_], more: Table) -> Table:

@@ -175,9 +175,7 @@ class LocalEngine(OnThisMachine):
     Fewer than `fewest` pairs are sampled in as many threads instead: 20,000 if `workers` is given, otherwise 2 million.
     """
 
-    def __init__(
-        self, workers: int | None = None, folder: Path | None = None, fewest: int | None = None
-    ) -> None:
+    def __init__(self, workers: int | None = None, folder: Path | None = None, fewest: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}")
         self.workers = workers or os.cpu_count() or 1
@@ -207,12 +205,7 @@ class LocalEngine(OnThisMachine):
         return draws
 
     def _in_threads(
-        self,
-        ensemble: Ensemble,
-        shards: Iterator[Shard],
-        n_draws: int,
-        seed: int,
-        finished: FinishedShards,
+        self, ensemble: Ensemble, shards: Iterator[Shard], n_draws: int, seed: int, finished: FinishedShards
     ) -> Iterator[tuple[Shard, Draws]]:
         """Every shard with its draws, in order."""
 
@@ -226,12 +219,7 @@ class LocalEngine(OnThisMachine):
         return map_in_threads(sample, shards, self.workers)
 
     def _in_processes(
-        self,
-        ensemble: Ensemble,
-        shards: Iterator[Shard],
-        n_draws: int,
-        seed: int,
-        finished: FinishedShards,
+        self, ensemble: Ensemble, shards: Iterator[Shard], n_draws: int, seed: int, finished: FinishedShards
     ) -> Iterator[tuple[Shard, Draws]]:
         """Every shard with its draws, in the order in which they are done."""
         again: deque[Job] = deque()

@@ -32,15 +32,7 @@ from scdp.estimators.checks import (
 from scdp.estimators.conditions import Conditions, keep_conditions
 from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles, weigh_among
 from scdp.estimators.fitted import Fitted
-from scdp.estimators.inputs import (
-    UNKNOWN,
-    Decisions,
-    Rows,
-    feature_names,
-    rows_of,
-    settle_conditions,
-    spec_of,
-)
+from scdp.estimators.inputs import UNKNOWN, Decisions, Rows, feature_names, rows_of, settle_conditions, spec_of
 from scdp.posterior import ConvergenceWarning, Posterior
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -96,9 +88,7 @@ def check_is_fitted(model: Any) -> None:
     if not hasattr(model, "fitted_"):
         from sklearn.exceptions import NotFittedError
 
-        raise NotFittedError(
-            f"this {type(model).__name__} is not fitted yet: call fit first, or load a model"
-        )
+        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit first, or load a model")
 
 
 def draw_seed(random_state: Any) -> int:
@@ -168,12 +158,7 @@ class Estimator(SklearnEstimator):
         return []
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        *,
-        decisions: Decisions = None,
+        self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None, *, decisions: Decisions = None
     ) -> Self:
         """Sample the clusters of rows whose label is -1 (all rows without y); every row is learned from.
 
@@ -225,12 +210,7 @@ class Estimator(SklearnEstimator):
         return self
 
     def predict(
-        self,
-        X: Any,
-        groups: ArrayLike | None = None,
-        known: ArrayLike | None = None,
-        *,
-        decisions: Decisions = None,
+        self, X: Any, groups: ArrayLike | None = None, known: ArrayLike | None = None, *, decisions: Decisions = None
     ) -> Integers:
         """Partition new rows jointly, with what was learned in `fit`; row order does not matter.
 
@@ -328,9 +308,7 @@ class Estimator(SklearnEstimator):
         order = row_order(X, grouped, given, self.fitted_spec_)
         ordered = None if grouped is None else grouped[order]
         conditions = None if conditions is None else conditions.take(order)
-        labels, posterior = self._predict_ordered(
-            take_rows(X, order), ordered, given[order], random_state, conditions
-        )
+        labels, posterior = self._predict_ordered(take_rows(X, order), ordered, given[order], random_state, conditions)
         back = np.argsort(order)
         return labels[back], posterior.restricted(back)
 
@@ -345,12 +323,7 @@ class Estimator(SklearnEstimator):
         return None, known
 
     def _predict_ordered(
-        self,
-        X: Any,
-        groups: Groups,
-        given: Integers,
-        random_state: int | None,
-        conditions: Conditions | None,
+        self, X: Any, groups: Groups, given: Integers, random_state: int | None, conditions: Conditions | None
     ) -> tuple[Integers, Posterior]:
         """Labels and posterior of new rows, in an order that does not depend on the order they came in."""
         kept = self.labels_[: len(self.fitted_.rows)]
@@ -528,9 +501,7 @@ class Estimator(SklearnEstimator):
     def _bar(self, what: str) -> AbstractContextManager[Progress | None]:
         return WorkBar(what) if self.verbose else nullcontext()
 
-    def _estimate(
-        self, posterior: Posterior, known: Integers, conditions: Conditions | None = None
-    ) -> Integers:
+    def _estimate(self, posterior: Posterior, known: Integers, conditions: Conditions | None = None) -> Integers:
         """The partition that serves best by what is wanted of the answer, and keeps the conditions."""
         labels = np.asarray(posterior.point_estimate(self.answer, random_state=0), dtype=np.int64)
         return labels if conditions is None else keep_conditions(labels, conditions, known, posterior)

@@ -96,16 +96,12 @@ class ChainsFit:
     def evidence(self, pair: Pair) -> tuple[Floats, Floats]:
         """Log Bayes factors by feature for being together, and the weight of each type for either row (2, types)."""
         if self.end.pseudo_counts.size:
-            raise InputError(
-                "a model with a discrete likelihood is not explained by pairs; use likelihood='gaussian'"
-            )
+            raise InputError("a model with a discrete likelihood is not explained by pairs; use likelihood='gaussian'")
         precision, shares = self.types()
         return pair_evidence(pair.squared, precision, shares, self.end.mean_variance)
 
 
-def pair_evidence(
-    squared: Floats, precision: Floats, shares: Floats, mean_variance: float
-) -> tuple[Floats, Floats]:
+def pair_evidence(squared: Floats, precision: Floats, shares: Floats, mean_variance: float) -> tuple[Floats, Floats]:
     """Both rows from one mean, against each from its own, means integrated out, by feature over types and shares.
 
     `squared` is (3, features): between the rows, and of either to the mean of the prior on means; NaN where missing,
@@ -139,9 +135,7 @@ def log_density_together(squared: Floats, precision: Floats, mean_variance: floa
     one, two = precision[:, None, :], precision[None, :, :]
     a = 1 / mean_variance + one + two
     scatter = (one * squared[1] + two * squared[2]) / mean_variance + one * two * squared[0]
-    return np.asarray(
-        0.5 * (np.log(one) + np.log(two) - 2 * LOG_2PI - np.log(a * mean_variance) - scatter / a)
-    )
+    return np.asarray(0.5 * (np.log(one) + np.log(two) - 2 * LOG_2PI - np.log(a * mean_variance) - scatter / a))
 
 
 def _log_sum(logs: Floats) -> Floats:
@@ -180,9 +174,7 @@ def rows_from_parts(
     return _read_compared(words, scales, documents, width)
 
 
-def _read_compared(
-    words: Mapping[str, Any], scales: Floats, documents: NDArray[Any] | None, width: int
-) -> Compared:
+def _read_compared(words: Mapping[str, Any], scales: Floats, documents: NDArray[Any] | None, width: int) -> Compared:
     spec = read_spec_text(part(words, "spec"), "spec.toml")
     if len(spec.fields) != width or spec.needs_fit:
         raise InputError(f"the spec has {len(spec.fields)} fields, and the model was fitted with {width}")
@@ -268,9 +260,7 @@ def units_of(rows: Rows) -> Units:
         return Units(scale / rows.scale, np.abs(mean - rows.mean) / rows.scale)
     assert isinstance(rows, Compared | Precomputed)
     columns = rows.distances.values.T
-    squares = [
-        np.nansum(column.astype(np.float64) ** 2) / max((~np.isnan(column)).sum(), 1) for column in columns
-    ]
+    squares = [np.nansum(column.astype(np.float64) ** 2) / max((~np.isnan(column)).sum(), 1) for column in columns]
     spread = np.where(np.array(squares) > 0, np.sqrt(0.5 * np.array(squares)), 1.0)
     return Units(spread, np.zeros(len(spread)))
 

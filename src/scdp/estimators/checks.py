@@ -152,9 +152,7 @@ def _no_labels(name: str) -> InputError:
 def _check_largest(label: int, name: str) -> None:
     """Refuse a label after which there is no room for new ones."""
     if label > LARGEST_LABEL:
-        raise InputError(
-            f"{name} has the label {label}, which is too large; give clusters smaller numbers or names"
-        )
+        raise InputError(f"{name} has the label {label}, which is too large; give clusters smaller numbers or names")
 
 
 def _number_names(labels: list[Any], name: str) -> Integers:
@@ -162,8 +160,7 @@ def _number_names(labels: list[Any], name: str) -> Integers:
     if not all(isinstance(each, Hashable) for each in labels):
         raise _no_labels(name)
     unknown = [
-        each is None or each == "" or each == UNKNOWN or (isinstance(each, float) and np.isnan(each))
-        for each in labels
+        each is None or each == "" or each == UNKNOWN or (isinstance(each, float) and np.isnan(each)) for each in labels
     ]
     given = [each for each, hidden in zip(labels, unknown, strict=True) if not hidden]
     if all(isinstance(each, int | np.integer) and not isinstance(each, bool) and each >= 0 for each in given):
@@ -183,9 +180,7 @@ def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> 
         return None
     documents = np.asarray(groups)
     if documents.shape != (len(X),):
-        raise InputError(
-            f"groups has shape {documents.shape}, but X has {len(X)} rows; give one document a row"
-        )
+        raise InputError(f"groups has shape {documents.shape}, but X has {len(X)} rows; give one document a row")
     return documents.astype(str) if documents.dtype.kind == "O" else documents
 
 
@@ -318,9 +313,7 @@ def extent(X: Any, known: Integers, documents: Documents, spec: Spec | None, met
         return Extent(Compared, len(spec.fields) or len(X.names), known, documents)
     array = np.asarray(X)
     kind = Precomputed if metric == "precomputed" else Points
-    return Extent(
-        kind, array.shape[-1] if array.ndim == (3 if kind is Precomputed else 2) else 1, known, documents
-    )
+    return Extent(kind, array.shape[-1] if array.ndim == (3 if kind is Precomputed else 2) else 1, known, documents)
 
 
 def chain_needs(rows: Extent, room: Integers, n_chains: int, n_draws: int) -> list[Need]:

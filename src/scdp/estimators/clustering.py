@@ -182,9 +182,7 @@ def _dense_pairs(posterior: Posterior, low: float, high: float, _: int) -> tuple
     return left, right, together[left, right]
 
 
-def _sparse_pairs(
-    posterior: Posterior, low: float, high: float, at_most: int
-) -> tuple[Integers, Integers, Floats]:
+def _sparse_pairs(posterior: Posterior, low: float, high: float, at_most: int) -> tuple[Integers, Integers, Floats]:
     """As `_dense_pairs`, by counting over some draws only the pairs that are ever together."""
     from scdp.posterior.pairs import find_pairs_between
 
@@ -284,9 +282,7 @@ def draw_linked(
     return Linked((ids[0], ids[1]), labels, posterior)
 
 
-def _name_apart(
-    first: NDArray[Any], second: NDArray[Any], said: list[Decision]
-) -> tuple[NDArray[Any], list[Decision]]:
+def _name_apart(first: NDArray[Any], second: NDArray[Any], said: list[Decision]) -> tuple[NDArray[Any], list[Decision]]:
     """Ids that differ between the tables: as they are where they do, else with the table in front."""
     shared = set(first.tolist()) & set(second.tolist())
     if not shared:

@@ -227,9 +227,7 @@ def conditions_of(
 def number_sources(names: Sequence[str | None], at_most_one: Sequence[str]) -> tuple[Integers, Integers]:
     """The number of each record's source (-1 = unknown): of those with each thing at most once, and of all."""
     number: dict[str, int] = {}
-    code = np.array(
-        [-1 if one is None else number.setdefault(one, len(number)) for one in names], dtype=np.int64
-    )
+    code = np.array([-1 if one is None else number.setdefault(one, len(number)) for one in names], dtype=np.int64)
     limited = [number[name] for name in at_most_one if name in number]
     return np.where(np.isin(code, limited), code, -1), code
 

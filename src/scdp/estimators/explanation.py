@@ -145,9 +145,7 @@ class Explanation:
         yield "Reference types (ways of writing), with the weight each has for this pair:"
         for kind in self.types:
             if max(kind.first, kind.second) >= NEGLIGIBLE_WEIGHT:
-                yield (
-                    f"  type {kind.number}: {kind.first:.0%} for {self.first}, {kind.second:.0%} for {self.second}"
-                )
+                yield (f"  type {kind.number}: {kind.first:.0%} for {self.first}, {kind.second:.0%} for {self.second}")
 
 
 def _likely(probability: float) -> str:

@@ -58,9 +58,7 @@ class Reliability:
     lost: tuple[float, float] | None = None
 
     @classmethod
-    def of(
-        cls, calibration: Calibration | None, n_clusters: int | None, kept_by_blocking: float | None = None
-    ) -> Self:
+    def of(cls, calibration: Calibration | None, n_clusters: int | None, kept_by_blocking: float | None = None) -> Self:
         """From pairs of held-out labelled clusters, so many of which have two records or more.
 
         `kept_by_blocking` is the share of true pairs that blocking is expected to propose; NaN where nobody knows.
@@ -69,15 +67,11 @@ class Reliability:
         prior = np.diag([OFFSET_SPREAD**-2.0, SLOPE_SPREAD**-2.0])
         if calibration is None or not n_clusters or not calibration.count.sum():
             return cls(
-                np.array([0.0, 1.0]),
-                np.asarray(np.linalg.inv(prior), np.float64),
-                (0.5, PRIOR_CLUSTERS),
-                lost=lost,
+                np.array([0.0, 1.0]), np.asarray(np.linalg.inv(prior), np.float64), (0.5, PRIOR_CLUSTERS), lost=lost
             )
         full = calibration.count > 0
         count, predicted, observed = (
-            np.where(full, values, 0.0)
-            for values in (calibration.count, calibration.predicted, calibration.observed)
+            np.where(full, values, 0.0) for values in (calibration.count, calibration.predicted, calibration.observed)
         )
         together = float((count * observed).sum())
         # Pairs of one cluster are right or wrong together: clusters are counted, not pairs.
@@ -121,9 +115,7 @@ class Reliability:
         largest = np.bincount(labels).max(initial=0)
         if largest * stored.n_items / 2 > MOST_PAIRS:
             # Pairs of some items stand for those of all.
-            items = np.random.default_rng(0).choice(
-                stored.n_items, min(SOME_ITEMS, stored.n_items), replace=False
-            )
+            items = np.random.default_rng(0).choice(stored.n_items, min(SOME_ITEMS, stored.n_items), replace=False)
             part, answer = restrict_draws(stored, items), canonical_labels(labels[items])
             scale = (stored.n_items / len(items)) ** 2
         levels = weigh_pairs(part, answer)
@@ -137,9 +129,7 @@ class Reliability:
         """
         ends = [np.log((n_items - each + 0.5) / (each + 0.5)) for each in (low, high)]
         middle, half = sum(ends) / 2.0, COUNT_SPREAD * (ends[0] - ends[1]) / 2.0
-        wide = [
-            (n_items + 0.5 - 0.5 * odds) / (1.0 + odds) for odds in np.exp([middle + half, middle - half])
-        ]
+        wide = [(n_items + 0.5 - 0.5 * odds) / (1.0 + odds) for odds in np.exp([middle + half, middle - half])]
         if self.lost is not None:
             wide[0] -= self.lost[0] / sum(self.lost) * max(n_items - wide[0], 0.0)
         lowest, highest = int(np.floor(wide[0] + 1e-6)), int(np.ceil(wide[1] - 1e-6))
@@ -167,19 +157,13 @@ class Reliability:
         unseen = rng.poisson(true * missed / (1.0 - missed))
         true += unseen
         part = np.divide(right - counts.right, by_right, out=np.zeros(n), where=np.abs(by_right) > 1e-9)
-        precision = np.clip(
-            counts.b_cubed_precision + np.clip(part, 0.0, 2.0) * (change @ levels.b_cubed), 1e-6, 1.0
-        )
+        precision = np.clip(counts.b_cubed_precision + np.clip(part, 0.0, 2.0) * (change @ levels.b_cubed), 1e-6, 1.0)
         moved = _log_odds(_ratio(right, true)) - _log_odds(_ratio(counts.right, counts.true))
         recall = np.where(
-            moved == 0.0,
-            counts.b_cubed_recall,
-            1.0 / (1.0 + np.exp(-(_log_odds(counts.b_cubed_recall) + moved))),
+            moved == 0.0, counts.b_cubed_recall, 1.0 / (1.0 + np.exp(-(_log_odds(counts.b_cubed_recall) + moved)))
         )
         recall = np.where(right == true, 1.0, recall)
-        n_clusters = counts.n_clusters * np.exp(
-            -np.sqrt(scale) * (change @ levels.merging) / counts.n_clusters
-        )
+        n_clusters = counts.n_clusters * np.exp(-np.sqrt(scale) * (change @ levels.merging) / counts.n_clusters)
         # Two clusters of a draw that are one have as many unseen pairs as their sizes multiply to.
         n_clusters = np.rint(n_clusters - unseen * (n_clusters / max(n_items, 1)) ** 2)
         return Counts(right, true, counts.links, precision, recall, np.clip(n_clusters, 1.0, n_items))

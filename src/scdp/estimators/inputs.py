@@ -90,10 +90,7 @@ class Points:
         unit = safe_unit(np.abs(values).max(axis=0, initial=0.0, where=seen))
         mean = unit * (np.where(seen, values / unit, 0.0).sum(axis=0) / count)
         # A constant feature tells nothing and has no scale to divide by; its mean must not be off by a bit.
-        low, high = (
-            values.min(axis=0, initial=np.inf, where=seen),
-            values.max(axis=0, initial=-np.inf, where=seen),
-        )
+        low, high = (values.min(axis=0, initial=np.inf, where=seen), values.max(axis=0, initial=-np.inf, where=seen))
         mean = np.where(low == high, low, mean)
         spread = unit * np.sqrt((np.where(seen, (values - mean) / unit, 0.0) ** 2).sum(axis=0) / count)
         return cls(values, mean, np.where(spread > 0, spread, 1.0))
@@ -264,12 +261,8 @@ class Precomputed:
         square[:n, :n], square[n:, n:] = self.square, added
         # Rows of fit and new rows are kept apart, so that no distance between them is asked for.
         part = np.repeat([0, 1], [n, m])
-        groups = (
-            part if documents is None else np.unique([part, codes(documents)], axis=1, return_inverse=True)[1]
-        )
-        return Precomputed(
-            square, Distances.from_square(square, groups=groups).rescaled(self.distances.scales)
-        )
+        groups = part if documents is None else np.unique([part, codes(documents)], axis=1, return_inverse=True)[1]
+        return Precomputed(square, Distances.from_square(square, groups=groups).rescaled(self.distances.scales))
 
     def take_none(self) -> Precomputed:
         square = self.square[:0, :0]
@@ -295,9 +288,7 @@ def check_square_shape(square: ArrayLike) -> NDArray[Any]:
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[0] != array.shape[1] or array.dtype.kind not in "fiu":
-        raise InputError(
-            f"metric='precomputed' needs distances of shape (items, items, features), not {array.shape}"
-        )
+        raise InputError(f"metric='precomputed' needs distances of shape (items, items, features), not {array.shape}")
     return array.astype(np.float64) if array.dtype.kind != "f" else array
 
 
@@ -343,9 +334,7 @@ def list_decisions(decisions: Decisions) -> list[Decision]:
     found = list(decisions)
     for one in found:
         if not isinstance(one, Decision):
-            raise InputError(
-                f"decisions hold {one!r}; give a file, or a list of scdp.table.decisions.Decision"
-            )
+            raise InputError(f"decisions hold {one!r}; give a file, or a list of scdp.table.decisions.Decision")
     return found
 
 

@@ -96,9 +96,7 @@ def _features(learned: Learned) -> str:
     if learned.model != "resolver" or learned.weights is None:
         return "## Compared\n\n" + "".join(f"- {_plain(name)}\n" for name in learned.features)
     weights = learned.weights[0]
-    rows = [
-        f"| {_plain(learned.features[k])} | {weights[k]:.2f} |" for k in np.argsort(-weights, kind="stable")
-    ]
+    rows = [f"| {_plain(learned.features[k])} | {weights[k]:.2f} |" for k in np.argsort(-weights, kind="stable")]
     head = "## Compared\n\nThe second column is the mean change of the evidence, in nats, if the first were missing.\n"
     return "\n".join([head, "| comparison | nats |", "|---|---|", *rows]) + "\n"
 
@@ -132,18 +130,14 @@ def _limits(learned: Learned) -> str:
     if learned.n_repeated is not None and learned.n_repeated < FEW:
         lines.append(f"- Few groups taught it: fewer than {FEW} have two records or more.")
     lines.append("- Every result has a verdict of its own. Read it before you use the result.")
-    lines.append(
-        "- Do not use it alone for decisions about people: ask for a second look at what is uncertain."
-    )
+    lines.append("- Do not use it alone for decisions about people: ask for a second look at what is uncertain.")
     return "\n".join(lines) + "\n"
 
 
 def _contents(files: list[str], n_rows: int) -> str:
     lines = ["## What the folder holds\n", *(f"- `{name}`: {KINDS[name]}" for name in files)]
     if n_rows:
-        lines.append(
-            f"\nIt holds {n_rows:,} training records. Pass it on only if you may pass on the records."
-        )
+        lines.append(f"\nIt holds {n_rows:,} training records. Pass it on only if you may pass on the records.")
     else:
         lines.append("\nIt holds no training records, but the names of columns and how values are spread.")
     return "\n".join([*lines, "No file holds code.\n"])
@@ -279,9 +273,7 @@ def _json_text(about: Words) -> str:
     try:
         return json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the model has a setting that cannot be written down ({error}); change it"
-        ) from error
+        raise InputError(f"the model has a setting that cannot be written down ({error}); change it") from error
 
 
 def _settings(model: Estimator) -> tuple[Words, dict[str, NDArray[Any]]]:
@@ -291,9 +283,7 @@ def _settings(model: Estimator) -> tuple[Words, dict[str, NDArray[Any]]]:
     # A generator cannot be written down; the seed that it gave is kept with what was fitted.
     if not isinstance(settings["random_state"], int | np.integer | None):
         settings["random_state"] = None
-    return {
-        name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()
-    }, arrays
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}, arrays
 
 
 # By the name of a model, its estimator; imported when it is asked for.
@@ -319,9 +309,7 @@ def load_as(kind: type[Kind], folder: str | os.PathLike[str]) -> Kind:
     """The model that `save` wrote, which must be of this kind."""
     model = load_model(folder)
     if not isinstance(model, kind):
-        raise InputError(
-            f"{folder}: the model {model.model!r} is no {kind.__name__}; use {type(model).__name__}.load"
-        )
+        raise InputError(f"{folder}: the model {model.model!r} is no {kind.__name__}; use {type(model).__name__}.load")
     return model
 
 

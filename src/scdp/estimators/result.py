@@ -315,8 +315,7 @@ def read_blocking_report(summary: Mapping[str, Any]) -> BlockingReport | None:
         return None
     recall, blocks = (summary["blocking"][name] for name in ("expected_recall", "blocks_above_bound"))
     oversized = tuple(
-        Oversized(one["rule"], one["blocks"], one["records"], one["largest"], one["largest_value"])
-        for one in blocks
+        Oversized(one["rule"], one["blocks"], one["records"], one["largest"], one["largest_value"]) for one in blocks
     )
     return BlockingReport(np.nan if recall is None else float(recall), oversized)
 
@@ -352,9 +351,7 @@ def _judge_labels(result: ClusterResult) -> list[Reason]:
     if n == 0:
         said = f"No labelled cluster has two records or more; label about {wanted} such clusters."
     else:
-        said = (
-            f"Only {n} labelled clusters have two records or more; label about {wanted} more such clusters."
-        )
+        said = f"Only {n} labelled clusters have two records or more; label about {wanted} more such clusters."
     # Where the evidence is plain, typical curves do without labels.
     low, high = result.posterior.n_clusters_interval(LEVEL)
     needed = FAIR_UNTOLD if high - low <= WIDE * result.n_clusters else FAIR
@@ -385,10 +382,7 @@ def _judge_interval(result: ClusterResult) -> list[Reason]:
     if not low <= n <= high:
         off = max(low - n, n - high) / max(n, 1)
         reasons.append(
-            (
-                off > WIDE,
-                f"The answer has {n:,} clusters, outside its own 90 % interval of {low:,} to {high:,}.",
-            )
+            (off > WIDE, f"The answer has {n:,} clusters, outside its own 90 % interval of {low:,} to {high:,}.")
         )
     width = (high - low) / max(n, 1)
     if width > WIDE and high - low > 2:
@@ -405,12 +399,7 @@ def _judge_expected(result: ClusterResult) -> list[Reason]:
     expected = result.expected["f"]["mean"]
     if np.isnan(expected) or expected >= FAIR:
         return []
-    return [
-        (
-            expected < POOR,
-            f"The expected F of the answer is {expected:.2f}: many pairs could be the same or not.",
-        )
-    ]
+    return [(expected < POOR, f"The expected F of the answer is {expected:.2f}: many pairs could be the same or not.")]
 
 
 def _judge_sizes(result: ClusterResult) -> list[Reason]:

@@ -89,9 +89,7 @@ class Staged:
         if not self._replace:
             for target in self._parts:
                 if os.path.lexists(target):
-                    raise InputError(
-                        f"{target}: is there now, and was not before; move it away and try again"
-                    )
+                    raise InputError(f"{target}: is there now, and was not before; move it away and try again")
         if len(self._parts) > 1:
             _sync_folders(self._parts)
             _commit_set(list(self._parts), self._stamp)

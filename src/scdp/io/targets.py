@@ -57,9 +57,7 @@ def check_files(
     written = (*added, *outputs)
     for number, output in enumerate(written):
         for other in (*inputs, *written[:number]):
-            if is_same_file(output.path, other.path) and not (
-                force and (other.option, output.option) == updated
-            ):
+            if is_same_file(output.path, other.path) and not (force and (other.option, output.option) == updated):
                 raise InputError(
                     f"{output.path}: is named twice, by {other.option} and by {output.option}; "
                     f"give {output.option} a file of its own"
@@ -85,9 +83,7 @@ def check_absent(outputs: Iterable[Given]) -> None:
     """Refuse to replace what is there; folders are for others to judge."""
     for option, path in outputs:
         if os.path.lexists(path) and not path.is_dir():
-            raise InputError(
-                f"{path}: is there already; give {option} another name, or --force to replace it"
-            )
+            raise InputError(f"{path}: is there already; give {option} another name, or --force to replace it")
 
 
 def is_same_file(one: Path, other: Path) -> bool:

@@ -58,9 +58,7 @@ def read_bytes(path: Path, at_most: int | None = None) -> bytes:
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror}); try again") from error
     if at_most is not None and len(content) > at_most:
-        raise InputError(
-            f"{path}: has more than the {at_most:,} bytes that are read of such a file; shorten it"
-        )
+        raise InputError(f"{path}: has more than the {at_most:,} bytes that are read of such a file; shorten it")
     return content
 
 

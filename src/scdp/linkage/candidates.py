@@ -88,10 +88,7 @@ class WeighedPairs:
 
 
 def settle(
-    blocked: Blocked,
-    comparer: Comparer,
-    sample: tuple[Integers, Integers],
-    conditions: Conditions | None = None,
+    blocked: Blocked, comparer: Comparer, sample: tuple[Integers, Integers], conditions: Conditions | None = None
 ) -> Settled:
     """Set the ensemble to a table by random pairs of it, and by the candidates of a sample of its records."""
     n = len(blocked.records)
@@ -155,10 +152,7 @@ def prepare_blocked(blocked: Blocked) -> tuple[Searched, Comparer]:
 
 
 def compare_candidates(
-    blocked: Blocked,
-    workers: int = -1,
-    progress: Progress | None = None,
-    conditions: Conditions | None = None,
+    blocked: Blocked, workers: int = -1, progress: Progress | None = None, conditions: Conditions | None = None
 ) -> Candidates:
     """The candidate pairs of records with their features, in this process; only those that conditions let meet."""
     n = len(blocked.records)
@@ -203,11 +197,7 @@ def sample_candidates(search: Search, rows: NDArray[np.int32], n: int) -> tuple[
 
 
 def link_pairs(
-    ensemble: Ensemble,
-    comparer: Comparer,
-    run: PrefilterRun | None,
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
+    ensemble: Ensemble, comparer: Comparer, run: PrefilterRun | None, left: NDArray[np.int32], right: NDArray[np.int32]
 ) -> WeighedPairs:
     """Candidates with all features; with a prefilter only those that may be matches."""
     if run is None:

@@ -114,11 +114,7 @@ def add_up(
 
 @kernel
 def add_back(
-    piece: NDArray[np.int8],
-    along: NDArray[np.float32],
-    by_score: Floats,
-    by_height: Floats,
-    by_missing: Floats,
+    piece: NDArray[np.int8], along: NDArray[np.float32], by_score: Floats, by_height: Floats, by_missing: Floats
 ) -> None:
     """Derivatives by heights and missing weights, added to, from those by the scores of pairs."""
     for p in range(piece.shape[0]):
@@ -255,8 +251,7 @@ class Ensemble:
         returns = weigh_returns(log_odds, each, known, self.matches.weight, gap)
         back = np.maximum(gaps - gap, 0.0) + gap * spread_returns(*returns, len(self.members))
         members = tuple(
-            member._replace(bias=member.bias - float(off))
-            for member, off in zip(self.members, back, strict=True)
+            member._replace(bias=member.bias - float(off)) for member, off in zip(self.members, back, strict=True)
         )
         return self.with_members(members)
 
@@ -267,8 +262,7 @@ class Ensemble:
         larger = min(max(np.log(n_records / self.n_taught), 0.0), MOST_LARGER)
         spread = float(np.hypot(self.sure_spread, DOUBT_BY_SIZE * larger))
         members = tuple(
-            member._replace(bias=member.bias + member.doubt * (spread - self.spread))
-            for member in self.members
+            member._replace(bias=member.bias + member.doubt * (spread - self.spread)) for member in self.members
         )
         return replace(self, members=members, spread=spread)
 
@@ -356,15 +350,7 @@ class Ensemble:
             sample_partitions(neighbours, score, weights, known, self.n_rescans, streams, named, drawn)
             if conditions is not None:
                 condition_draws(
-                    neighbours,
-                    score,
-                    weights,
-                    known,
-                    self.n_rescans,
-                    streams,
-                    named,
-                    conditions.limits,
-                    drawn,
+                    neighbours, score, weights, known, self.n_rescans, streams, named, conditions.limits, drawn
                 )
             draws[own] = drawn
             done += len(own)

@@ -16,14 +16,7 @@ import numpy as np
 
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.compare.features import PLACES, Layout
-from scdp.linkage.levels import (
-    EDGES,
-    N_LEVELS,
-    add_ratios,
-    count_agreements,
-    count_sure_levels,
-    levels_of,
-)
+from scdp.linkage.levels import EDGES, N_LEVELS, add_ratios, count_agreements, count_sure_levels, levels_of
 
 # How often members of one cluster fall into each level where a column describes the thing itself.
 TYPICAL = np.array([6.0, 2.0, 1.5, 1.0, 0.7, 0.4, 0.4]) / 12.0
@@ -69,9 +62,7 @@ class Evidence:
     strangers: Floats | None = None
 
     @classmethod
-    def learn(
-        cls, layout: Layout, features: Features, weight: Floats, stands_for: Floats | None = None
-    ) -> Self:
+    def learn(cls, layout: Layout, features: Features, weight: Floats, stands_for: Floats | None = None) -> Self:
         """From labelled pairs; `weight` is 0 for pairs of different clusters, which stand for so many each."""
         together = weight > 0
         counts = levels_of(features[together], layout.n_comparisons, weight[together])

@@ -90,14 +90,10 @@ def fit_ensemble(
     raw = [source.pairs(part, cluster[part]) for part in parts]
     trees: tuple[Trees, ...] = ()
     if boosted:
-        trees = tuple(
-            fit_trees_on(found, cluster[part], sign, rng) for found, part in zip(raw, parts, strict=True)
-        )
+        trees = tuple(fit_trees_on(found, cluster[part], sign, rng) for found, part in zip(raw, parts, strict=True))
     report.step()
     folds = [
-        make_fold(
-            found, cluster[part], trees[1 - number].log_ratio(found.pairs.features) if boosted else None, rng
-        )
+        make_fold(found, cluster[part], trees[1 - number].log_ratio(found.pairs.features) if boosted else None, rng)
         for number, (found, part) in enumerate(zip(raw, parts, strict=True))
     ]
     whole = folds
@@ -127,14 +123,10 @@ def fit_ensemble(
         held_out = calibrate(folds, layout, ensemble, prior, seed, rng)
     report.step()
     likely = [fold.without_unlikely(prior.unpack(mode)) for fold in prepared]
-    members = draw_members(
-        likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step
-    )
+    members = draw_members(likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step)
     spread, n_taught = spread_of_bias(likely, prior.based), min(len(part) for part in parts)
     matches = None if layout is None else sample_matches(whole, source.n_records, rng)
-    fitted = replace(
-        ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught, matches=matches
-    )
+    fitted = replace(ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught, matches=matches)
     return fitted, held_out
 
 
@@ -175,9 +167,7 @@ def can_train_trees(cluster: Integers, n_features: int) -> bool:
     return int((sizes > 1).sum()) >= FEWEST_FOR_TREES and n_features <= MOST_TREE_FEATURES
 
 
-def fit_trees_on(
-    labelled: LabelledPairs, cluster: Integers, sign: Integers, rng: np.random.Generator
-) -> Trees:
+def fit_trees_on(labelled: LabelledPairs, cluster: Integers, sign: Integers, rng: np.random.Generator) -> Trees:
     """Trees that tell members from strangers among these pairs."""
     pairs, stands_for = labelled
     together = cluster[pairs.left] == cluster[pairs.right]

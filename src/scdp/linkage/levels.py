@@ -13,9 +13,7 @@ N_LEVELS = len(EDGES) + 1
 
 
 @kernel
-def count_levels(
-    features: Features, n_comparisons: int, edges: Floats, weight: Floats, counts: Floats
-) -> None:
+def count_levels(features: Features, n_comparisons: int, edges: Floats, weight: Floats, counts: Floats) -> None:
     """Add the weight of each pair to the level it has in each comparison; missing values count nowhere."""
     for p in range(features.shape[0]):
         for c in range(n_comparisons):

@@ -109,9 +109,7 @@ class PrefilterRun:
         for c, column in enumerate(columns):
             place = table.layout.rarity[c]
             nats = comparer.nats[place - len(columns)] if place >= 0 else np.zeros(len(column.vocabulary))
-            worth.append(
-                table.layout.share[c] * np.where(nats > 0.0, table.exact[c] + nats, table.ratio[c, 0])
-            )
+            worth.append(table.layout.share[c] * np.where(nats > 0.0, table.exact[c] + nats, table.ratio[c, 0]))
         sizes = np.cumsum([0, *map(len, worth)])
         codes = np.empty((len(comparer), len(columns)), dtype=np.int32)
         for c, column in enumerate(columns):
@@ -131,9 +129,7 @@ class PrefilterRun:
 
     def _keep_some(self, left: Rows, right: Rows) -> tuple[Integers, Features]:
         table, floor = self.prefilter.table, self.prefilter.need - SLACK
-        places, bound, distances = bound_by_codes(
-            left, right, self.codes, self.equal, self.first, self.unequal, floor
-        )
+        places, bound, distances = bound_by_codes(left, right, self.codes, self.equal, self.first, self.unequal, floor)
         for c in self.prefilter.order:
             todo = np.flatnonzero(distances[:, c] == OPEN)
             at = places[todo]
@@ -147,13 +143,7 @@ class PrefilterRun:
 
 @kernel
 def bound_by_codes(
-    left: Rows,
-    right: Rows,
-    codes: NDArray[np.int32],
-    equal: Floats,
-    first: Integers,
-    unequal: Floats,
-    floor: float,
+    left: Rows, right: Rows, codes: NDArray[np.int32], equal: Floats, first: Integers, unequal: Floats, floor: float
 ) -> tuple[Integers, Floats, Features]:
     """Pairs that their codes leave in reach: places, the most that each can say, and distances as far as known."""
     n_columns = codes.shape[1]
@@ -169,10 +159,7 @@ def bound_by_codes(
         if total < floor:
             continue
         if n_found == len(places):
-            places, bounds = (
-                np.append(places, np.empty_like(places)),
-                np.append(bounds, np.empty_like(bounds)),
-            )
+            places, bounds = (np.append(places, np.empty_like(places)), np.append(bounds, np.empty_like(bounds)))
             distances = np.concatenate((distances, np.empty_like(distances)))
         places[n_found], bounds[n_found] = p, total
         for c in range(n_columns):

@@ -143,13 +143,7 @@ class ResolverFit:
 
     @classmethod
     def _start_without_labels(
-        cls,
-        rows: Compared,
-        known: Integers,
-        groups: Groups,
-        features: tuple[str, ...],
-        choices: Choices,
-        seed: int,
+        cls, rows: Compared, known: Integers, groups: Groups, features: tuple[str, ...], choices: Choices, seed: int
     ) -> Self:
         """From the prior, where no labelled clusters teach: what is labelled all the same counts as evidence."""
         rng = np.random.default_rng([seed, 3])
@@ -209,9 +203,7 @@ class ResolverFit:
         total = n_chains * n_draws
         if len(items):
             own = None if conditions is None else conditions.take(items)
-            drawn, report = self._sample(
-                rows, groups, items, numbers[items], total, seed, engine, progress, own
-            )
+            drawn, report = self._sample(rows, groups, items, numbers[items], total, seed, engine, progress, own)
         else:
             drawn, report = np.zeros((total, 0), dtype=np.int32), None
         kept = None if report is None else report.recall

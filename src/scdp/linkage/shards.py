@@ -165,9 +165,7 @@ def take_half(progress: Progress | None, half: int) -> Progress | None:
     if progress is None:
         return None
     whole = progress
-    return lambda done, total: whole(
-        round((half + done / max(total, 1)) * PROGRESS_STEPS), 2 * PROGRESS_STEPS
-    )
+    return lambda done, total: whole(round((half + done / max(total, 1)) * PROGRESS_STEPS), 2 * PROGRESS_STEPS)
 
 
 class OnThisMachine(ABC):

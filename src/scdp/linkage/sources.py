@@ -82,8 +82,7 @@ class VectorView:
         for k in N_NEIGHBOURS:
             columns += [walk[left, right] for walk in diffusion_distances(squared, k)]
         columns += [
-            np.abs(values[rows[left], f] - values[rows[right], f]) / self.scale[f]
-            for f in range(self._n_single)
+            np.abs(values[rows[left], f] - values[rows[right], f]) / self.scale[f] for f in range(self._n_single)
         ]
         return rows[left], rows[right], np.minimum(np.column_stack(columns), FARTHEST).astype(np.float32)
 
@@ -224,11 +223,7 @@ class RecordSource:
         ladder: Ladder | None = None,
     ) -> RecordSource:
         source = cls(Comparer.of(records, spec.fields), labelled, groups, conditions)
-        if (
-            ladder is None
-            or groups is not None
-            or (conditions is not None and conditions.uncompared is not None)
-        ):
+        if ladder is None or groups is not None or (conditions is not None and conditions.uncompared is not None):
             return source
 
         def find_candidates(rows: Integers) -> CandidatePairs:

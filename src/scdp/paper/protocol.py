@@ -227,10 +227,7 @@ def join_parts(train: Labelled, test: Labelled) -> Labelled:
     if train.groups is not None and test.groups is not None:
         groups = np.concatenate([train.groups, test.groups])
     return Labelled(
-        data,
-        np.concatenate([train.clusters, test.clusters]),
-        np.concatenate([train.ids, test.ids]),
-        groups,
+        data, np.concatenate([train.clusters, test.clusters]), np.concatenate([train.ids, test.ids]), groups
     )
 
 

@@ -119,9 +119,7 @@ def _read_part(path: Path) -> Part | None:
         reason = "its checksum is another"
     except InputError as error:
         reason = str(error)
-    logger.warning(
-        "a kept part does not count, and is made again where it is asked for: %s: %s", path, reason
-    )
+    logger.warning("a kept part does not count, and is made again where it is asked for: %s: %s", path, reason)
     return None
 
 
@@ -265,9 +263,7 @@ def _means(scores: Iterable[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([row[name] for row in table])) for name in table[0]}
 
 
-def _standard_errors(
-    scores: list[dict[str, float]], names: Sequence[str] = METRICS
-) -> dict[str, float] | None:
+def _standard_errors(scores: list[dict[str, float]], names: Sequence[str] = METRICS) -> dict[str, float] | None:
     if len(scores) < 2:
         return None
     root = len(scores) ** 0.5
@@ -318,10 +314,7 @@ def to_markdown(rows: Sequence[Row], failures: Sequence[str] = ()) -> str:
 
 def _cells(row: Row) -> list[str]:
     paper = row["paper"] or {}
-    scores = [
-        score(row["metrics"][name]) + (f" ({score(paper[name])})" if name in paper else "")
-        for name in METRICS
-    ]
+    scores = [score(row["metrics"][name]) + (f" ({score(paper[name])})" if name in paper else "") for name in METRICS]
     return [row["title"], *scores, f"{row['clusters']:g}", f"{row['seconds']:.1f}"]
 
 

@@ -129,9 +129,7 @@ class RunProgress:
         now = time.monotonic()
         if now - self._shown > REFRESH_SECONDS:
             self._shown = now
-            self._bars.update(
-                self._bar, completed=self._done + share * self._cost, left=self._left(share * self._cost)
-            )
+            self._bars.update(self._bar, completed=self._done + share * self._cost, left=self._left(share * self._cost))
 
     def finish(self, line: str) -> None:
         self._n_done += 1
@@ -166,9 +164,7 @@ class ExperimentJob:
     @property
     def label(self) -> str:
         raw = ", raw" if self.features == "raw" else ""
-        return f"{self.task} {self.system.title}{raw}" + (
-            f", repeat {self.repeat + 1}" if self.repeat else ""
-        )
+        return f"{self.task} {self.system.title}{raw}" + (f", repeat {self.repeat + 1}" if self.repeat else "")
 
 
 def run(

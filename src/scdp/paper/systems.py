@@ -12,12 +12,8 @@ from scdp.paper.protocol import Runner, predicting, resolving, sampling
 from scdp.paper.tasks import DRAWN_BY_SEED, FEATURES, TASKS, parent
 
 # Chains and sweeps by task. Quick runs fit a coffee break on two cores, full ones about an hour of one.
-QUICK = MappingProxyType(
-    {"digits": (2, 300), "identity": (2, 200), "coreference": (2, 200), "references": (2, 100)}
-)
-FULL = MappingProxyType(
-    {"digits": (3, 200), "identity": (3, 300), "coreference": (3, 300), "references": (3, 300)}
-)
+QUICK = MappingProxyType({"digits": (2, 300), "identity": (2, 200), "coreference": (2, 200), "references": (2, 100)})
+FULL = MappingProxyType({"digits": (3, 200), "identity": (3, 300), "coreference": (3, 300), "references": (3, 300)})
 
 
 # Repeats of a full run: draws of digit images, and seeds of the systems on the other tasks of the paper.
@@ -106,13 +102,7 @@ _TABLE = (
     System("samehead", "SameHead", predicting("SameHead"), ("coreference",), cost=0.1, scale_free=True),
     System("kmeans", "K-Means", predicting("OracleKMeans", told=True), oracle=NUMBER, cost=3),
     System("cdp", "CDP", sampling("cdp", learns=False), EVERY, samples=True, cost=5),
-    System(
-        "binary",
-        "Binary",
-        predicting("Binary", in_full={"n_pairs": 1500}, n_pairs=500),
-        cost=10,
-        scale_free=True,
-    ),
+    System("binary", "Binary", predicting("Binary", in_full={"n_pairs": 1500}, n_pairs=500), cost=10, scale_free=True),
     System(
         "xingk",
         "Xing-K",
@@ -124,11 +114,7 @@ _TABLE = (
         "xing2003",
         "Xing-K, as in 2003",
         predicting(
-            "XingK",
-            told=True,
-            in_full={"max_pairs": 10_000, "program": "2003"},
-            max_pairs=5000,
-            program="2003",
+            "XingK", told=True, in_full={"max_pairs": 10_000, "program": "2003"}, max_pairs=5000, program="2003"
         ),
         oracle=f"{NUMBER}, and whether learning helps",
         cost=5,
@@ -137,12 +123,7 @@ _TABLE = (
     System(
         "cohenrichman",
         "Cohen-Richman",
-        predicting(
-            "Binary",
-            in_full={"n_pairs": 1500, "links": ("average",)},
-            n_pairs=500,
-            links=("average",),
-        ),
+        predicting("Binary", in_full={"n_pairs": 1500, "links": ("average",)}, n_pairs=500, links=("average",)),
         cost=10,
         scale_free=True,
         once=True,

@@ -164,9 +164,7 @@ def describe_convergence(rows: list[Diagnostic], n_chains: int, n_draws: int, th
     pairs = [row.rhat for row in bad if _is_pair(row)]
     if pairs:
         total = sum(map(_is_pair, rows))
-        named.append(
-            f"whether items are together in {len(pairs)} of {total} pairs (worst R-hat {max(pairs):.2f})"
-        )
+        named.append(f"whether items are together in {len(pairs)} of {total} pairs (worst R-hat {max(pairs):.2f})")
     advice = "more sweeps (n_sweeps)" + (" and more than one chain (n_chains)" if n_chains == 1 else "")
     return f"The chains have not converged on {_join_words(named)}: run {advice}."
 

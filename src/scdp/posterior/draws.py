@@ -339,9 +339,7 @@ class ComponentDraws(StoredDraws):
 
 
 @kernel
-def take_labels(
-    draws: SmallIntegers, rows: Integers, items: Integers, place: SmallIntegers, out: NDArray[Any]
-) -> None:
+def take_labels(draws: SmallIntegers, rows: Integers, items: Integers, place: SmallIntegers, out: NDArray[Any]) -> None:
     """Labels (item, row) of some items, each label replaced by its place."""
     for number in range(len(items)):
         for column in range(len(rows)):
@@ -360,9 +358,7 @@ def count_clusters(bounds: Integers, labels: NDArray[Any]) -> Integers:
 
 
 @kernel
-def number_clusters(
-    n_items: int, items: Integers, bounds: Integers, labels: NDArray[Any], out: SmallIntegers
-) -> None:
+def number_clusters(n_items: int, items: Integers, bounds: Integers, labels: NDArray[Any], out: SmallIntegers) -> None:
     """Canonical labels (draw, item) of all items; those that are not stored are alone."""
     ids = np.arange(n_items)
     numbers = np.full(n_items, -1, np.int32)

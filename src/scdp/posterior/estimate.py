@@ -164,9 +164,7 @@ STEP_DOWN = 0.8
 LEAST_GAIN = 1e-12
 
 
-def maximise_expected_f(
-    problem: LinkProblem, n_starts: int | None, random_state: RandomState
-) -> SmallIntegers:
+def maximise_expected_f(problem: LinkProblem, n_starts: int | None, random_state: RandomState) -> SmallIntegers:
     """Canonical labels of the partition of highest expected F."""
     if problem.expected_pairs == 0.0:
         return np.arange(problem.n_items, dtype=np.int32)
@@ -313,9 +311,7 @@ class LinkProblem:
     @cached_property
     def expected_pairs(self) -> float:
         """The expected number of pairs that are together."""
-        return float(self.totals.sum()) / self.n_draws + self._uncounted_right(
-            np.zeros(self.n_linked, np.int32)
-        )
+        return float(self.totals.sum()) / self.n_draws + self._uncounted_right(np.zeros(self.n_linked, np.int32))
 
     def start(self, n_merges: int) -> SmallIntegers:
         """The partition after so many merges by average link, and the first draw where pairs are not counted."""
@@ -364,9 +360,7 @@ class LinkProblem:
         """Merge whole clusters by average link as long as the expected precision stays so high."""
         between = labels[self.left] != labels[self.right]
         n_clusters = int(labels.max(initial=-1)) + 1
-        graph = build_graph(
-            n_clusters, labels[self.left[between]], labels[self.right[between]], self.totals[between]
-        )
+        graph = build_graph(n_clusters, labels[self.left[between]], labels[self.right[between]], self.totals[between])
         sizes = np.bincount(labels, weights=self.weights, minlength=n_clusters).astype(np.int64)
         anchored = np.bincount(labels, weights=self.anchored, minlength=n_clusters) > 0
         merges = merge_by_average(graph, sizes, anchored)
@@ -396,13 +390,7 @@ class LinkProblem:
         def solve(piece: int) -> None:
             bounds = components.bounds[pieces[piece] : pieces[piece + 1] + 1]
             solve_linked(
-                components.items,
-                bounds,
-                self.graph,
-                self.weights,
-                self.anchored,
-                price * self.n_draws,
-                labels,
+                components.items, bounds, self.graph, self.weights, self.anchored, price * self.n_draws, labels
             )
 
         list(map_in_threads(solve, range(len(pieces) - 1), count_workers(-1)))

@@ -166,13 +166,7 @@ def choose_clusters(n_members: int, costs: Floats, least: Floats, choices: Integ
 
 @kernel
 def solve_linked(
-    items: Integers,
-    bounds: Integers,
-    graph: Any,
-    weights: Integers,
-    anchored: Booleans,
-    price: float,
-    labels: Integers,
+    items: Integers, bounds: Integers, graph: Any, weights: Integers, anchored: Booleans, price: float, labels: Integers
 ) -> None:
     """Write for each item of each component the first item of its cluster in the best partition.
 

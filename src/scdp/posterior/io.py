@@ -77,9 +77,7 @@ def _collect_arrays(posterior: Posterior) -> dict[str, Any]:
     }
     if posterior.names is not None:
         # Objects could only be saved by pickling them.
-        arrays["names"] = (
-            posterior.names.astype(str) if posterior.names.dtype.kind == "O" else posterior.names
-        )
+        arrays["names"] = posterior.names.astype(str) if posterior.names.dtype.kind == "O" else posterior.names
     arrays.update({f"{WORDS}{chain}": words for chain, words in enumerate(stored.words)})
     arrays.update({f"{TRACE}{name}": values for name, values in posterior.traces.items()})
     return arrays
@@ -153,9 +151,7 @@ def query(posterior: Posterior, sql: str, table: Any, level: float) -> IntervalT
     columns: dict[str, NDArray[Any]] = {"record": np.arange(posterior.n_items)}
     given = {} if table is None else records_from(table).columns
     if any(len(cells) != posterior.n_items for cells in given.values()):
-        raise InputError(
-            f"the table has not a row for each of the {posterior.n_items} items; give one an item"
-        )
+        raise InputError(f"the table has not a row for each of the {posterior.n_items} items; give one an item")
     shown = {free: given[name] for free, name in free_names(list(given)).items()}
     if posterior.names is not None and "id" not in map(str.casefold, shown):
         columns["id"] = posterior.names.astype(str).astype(object)
@@ -215,9 +211,7 @@ def plot_cluster_sizes(posterior: Posterior, labels: SmallIntegers | None, level
     axes.plot(sizes, counts.mean(axis=0), "_", color="0.3", label="mean over draws")
     if labels is not None:
         found = np.bincount(np.bincount(labels))
-        axes.plot(
-            np.flatnonzero(found), found[found > 0], "o", color="black", markersize=4, label="the answer"
-        )
+        axes.plot(np.flatnonzero(found), found[found > 0], "o", color="black", markersize=4, label="the answer")
     axes.set(xlabel="records in a cluster", ylabel="number of clusters")
     axes.set_yscale("symlog", linthresh=1.0)
     axes.legend()
@@ -256,9 +250,7 @@ def plot_cluster(posterior: Posterior, items: Integers, labels: SmallIntegers, a
     for i, j in combinations(range(len(items)), 2):
         if together[i, j] >= LEAST_DRAWN:
             axes.plot(x[[i, j]], y[[i, j]], color="C0", alpha=float(together[i, j]), zorder=1)
-    axes.scatter(
-        x, y, c=[f"C{1 + k % 8}" for k in np.unique(labels[items], return_inverse=True)[1]], zorder=2
-    )
+    axes.scatter(x, y, c=[f"C{1 + k % 8}" for k in np.unique(labels[items], return_inverse=True)[1]], zorder=2)
     for name, one, two in zip(name_items(posterior, items), x.tolist(), y.tolist(), strict=True):
         axes.annotate(name, (1.12 * one, 1.12 * two), ha="center", va="center")
     axes.set(xlim=(-1.4, 1.4), ylim=(-1.3, 1.3), aspect="equal")
@@ -271,9 +263,7 @@ def plot_reliability(predicted: Floats, observed: Floats, count: Integers, axes:
     axes = make_axes() if axes is None else axes
     full = np.flatnonzero(count)
     axes.plot([0, 1], [0, 1], linestyle="--", color="0.6")
-    axes.scatter(
-        predicted[full], observed[full], s=20.0 + 180.0 * np.sqrt(count[full] / count.max()), alpha=0.75
-    )
+    axes.scatter(predicted[full], observed[full], s=20.0 + 180.0 * np.sqrt(count[full] / count.max()), alpha=0.75)
     axes.set(xlabel="predicted probability", ylabel="truly together", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     return axes
 

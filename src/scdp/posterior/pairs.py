@@ -105,9 +105,7 @@ class SharedPairs(NamedTuple):
         order = np.argsort(doubt, kind="stable")
         counts = np.cumsum(np.minimum(self.alike[self.left[order]] * self.alike[self.right[order]], at_most))
         last = min(int(np.searchsorted(counts, at_most)), len(order) - 1)
-        kept = (
-            order[: np.searchsorted(doubt[order], doubt[order[last]], side="right")] if len(order) else order
-        )
+        kept = order[: np.searchsorted(doubt[order], doubt[order[last]], side="right")] if len(order) else order
         return self._replace(left=self.left[kept], right=self.right[kept], share=self.share[kept])
 
 
@@ -158,9 +156,7 @@ def find_shared_pairs(stored: StoredDraws, draws: Integers) -> SharedPairs:
     return SharedPairs(*ends, share, np.bincount(stands_for, minlength=n_items), stands_for)
 
 
-def count_pairs_by_component(
-    draws: SmallIntegers, bounds: Integers, which: Booleans | None = None
-) -> PairCounts:
+def count_pairs_by_component(draws: SmallIntegers, bounds: Integers, which: Booleans | None = None) -> PairCounts:
     """All pairs of columns ever together; columns are ordered by component, which begin at `bounds`.
 
     Only pairs in components that are true in `which` are counted (all, unless given).
@@ -194,9 +190,7 @@ def split_into_blocks(bounds: Integers, which: Booleans | None = None) -> list[t
 
 
 @kernel
-def count_pairs_in_block(
-    draws: SmallIntegers, n_labels: int
-) -> tuple[SmallIntegers, SmallIntegers, SmallIntegers]:
+def count_pairs_in_block(draws: SmallIntegers, n_labels: int) -> tuple[SmallIntegers, SmallIntegers, SmallIntegers]:
     """Left and right item of every pair that is ever together, in ascending order of the left, and its draws."""
     n_draws, n_items = draws.shape
     successors = np.empty((n_items, n_draws), np.int32)
@@ -241,9 +235,7 @@ def find_dense(draws: SmallIntegers, bounds: Integers) -> Booleans:
     larger = np.flatnonzero(sizes > ALWAYS_COUNTED)
     counts = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
     for component in larger:
-        in_draws[component] = count_pairs_in_draws(
-            draws[:, bounds[component] : bounds[component + 1]], counts
-        )
+        in_draws[component] = count_pairs_in_draws(draws[:, bounds[component] : bounds[component + 1]], counts)
     order = np.argsort(sizes, kind="stable")
     pairs = np.cumsum(np.minimum(possible, in_draws)[order])
     dense = np.zeros(len(sizes), np.bool_)
@@ -340,9 +332,7 @@ def list_neighbours(graph: Any) -> NeighbourLists:
         if begin < end:
             heads[item], tails[item] = begin, end - 1
             following[end - 1] = -1
-    return NeighbourLists(
-        heads, tails, following, graph.targets.copy(), graph.totals.copy(), np.full(n_items, -1)
-    )
+    return NeighbourLists(heads, tails, following, graph.targets.copy(), graph.totals.copy(), np.full(n_items, -1))
 
 
 @kernel
@@ -405,9 +395,7 @@ def join_lists(kept: int, gone: int, lists: Any) -> None:
 
 
 @kernel
-def follow_chains(
-    graph: Any, weights: Integers, anchored: Booleans, parents: SmallIntegers, found: Integers
-) -> int:
+def follow_chains(graph: Any, weights: Integers, anchored: Booleans, parents: SmallIntegers, found: Integers) -> int:
     """Merge nearest neighbours of each other until none is left; rows of `found` are the fields of Merges.
 
     Returns the number of merges. `weights`, `anchored` and `parents` are changed; an item is its own parent on entry.

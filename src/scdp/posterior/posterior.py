@@ -370,9 +370,7 @@ class Posterior:
         """
         return measure_distances(self.stored, self._labels(labels), loss)
 
-    def credible_ball(
-        self, level: float = 0.95, loss: Loss = "vi", centre: ArrayLike | None = None
-    ) -> CredibleBall:
+    def credible_ball(self, level: float = 0.95, loss: Loss = "vi", centre: ArrayLike | None = None) -> CredibleBall:
         """The smallest ball around a partition that holds most of the draws.
 
         Parameters
@@ -700,9 +698,7 @@ class Posterior:
         return canonical
 
 
-def _store_array(
-    draws: NDArray[Any], hidden: ArrayLike | None, fixed: ArrayLike | None, shared: bool
-) -> StoredDraws:
+def _store_array(draws: NDArray[Any], hidden: ArrayLike | None, fixed: ArrayLike | None, shared: bool) -> StoredDraws:
     if draws.ndim != 3 or 0 in draws.shape[:2]:
         raise InputError(f"draws must be an array (chain, draw, item) with a draw in it, not {draws.shape}")
     if fixed is not None:
@@ -722,9 +718,7 @@ def _check_traces(traces: Mapping[str, ArrayLike], stored: StoredDraws) -> dict[
     checked = {name: np.array(values, np.float64) for name, values in traces.items()}
     for name, values in checked.items():
         if values.shape != shape:
-            raise InputError(
-                f"trace {name!r} has shape {values.shape}, but the draws are (chain, draw) {shape}"
-            )
+            raise InputError(f"trace {name!r} has shape {values.shape}, but the draws are (chain, draw) {shape}")
         values.flags.writeable = False
     return checked
 

@@ -37,9 +37,7 @@ SETTINGS = (
     "lock_configuration = true",
 )
 # Functions that tell of the machine, write logs, run other texts or only wait.
-REFUSED = re.compile(
-    r"\b(duckdb_\w+|pragma_\w+|current_setting|sleep_ms|write_log|query|query_table)\b", re.I
-)
+REFUSED = re.compile(r"\b(duckdb_\w+|pragma_\w+|current_setting|sleep_ms|write_log|query|query_table)\b", re.I)
 NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*")
 WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 NAME = r'(?:\w+|"[^"]+")'
@@ -48,9 +46,7 @@ COUNT = re.compile(
     rf"\s+FROM\s+records(?:\s+WHERE\s+(?P<where>.+?))?(?:\s+GROUP\s+BY\s+(?P<by>{NAME}(?:\s*,\s*{NAME})*))?\s*;?\s*",
     re.IGNORECASE | re.DOTALL,
 )
-COMPLEX = re.compile(
-    r"\b(entity|group|having|order|limit|union|window|qualify|select)\b|--|/\*|;", re.IGNORECASE
-)
+COMPLEX = re.compile(r"\b(entity|group|having|order|limit|union|window|qualify|select)\b|--|/\*|;", re.IGNORECASE)
 
 
 class DrawTable(NamedTuple):
@@ -70,9 +66,7 @@ class DrawTable(NamedTuple):
         return [name for name in self.columns if every or name.casefold() in text] or list(self.columns[:1])
 
 
-def query_draws(
-    table: DrawTable, sql: str, level: float = 0.9, seconds: float | None = None
-) -> IntervalTable:
+def query_draws(table: DrawTable, sql: str, level: float = 0.9, seconds: float | None = None) -> IntervalTable:
     """Run a SELECT on every draw.
 
     Parameters
@@ -104,9 +98,7 @@ def query_draws(
             if found is None:
                 found = _join_draws(list(_run_draws(connection, table, sql, limit)), len(table.draws))
         except duckdb.InterruptException:
-            raise InputError(
-                f"the query took more than {limit:g} seconds, and was stopped; ask for less"
-            ) from None
+            raise InputError(f"the query took more than {limit:g} seconds, and was stopped; ask for less") from None
         except duckdb.Error as error:
             raise InputError(f"the query cannot be answered: {_first_line(error)}") from error
     return found.summarise(level)
@@ -121,19 +113,13 @@ def _first_line(error: Exception) -> str:
 def _check_statement(connection: Any, sql: str) -> None:
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
-        raise InputError(
-            f"the query has {len(statements)} statements; give one SELECT over the table records"
-        )
+        raise InputError(f"the query has {len(statements)} statements; give one SELECT over the table records")
     kind = str(statements[0].type).rpartition(".")[2]
     if kind != "SELECT":
-        raise InputError(
-            f"the query is a {kind} and no SELECT; only SELECT over the table records is allowed"
-        )
+        raise InputError(f"the query is a {kind} and no SELECT; only SELECT over the table records is allowed")
     refused = REFUSED.search(sql)
     if refused:
-        raise InputError(
-            f"the query uses {refused[0]!r}, which is not allowed; only the table records can be read"
-        )
+        raise InputError(f"the query uses {refused[0]!r}, which is not allowed; only the table records can be read")
 
 
 def _close(connection: Any) -> None:
@@ -174,15 +160,10 @@ def _run_draws(connection: Any, table: DrawTable, sql: str, limit: float) -> Ite
     shown = ", ".join(map(quote_name, table.columns))
     end = time.monotonic() + limit
     for k in range(len(table.draws)):
-        connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW records AS SELECT {shown}, draw_{k} AS entity FROM every"
-        )
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW records AS SELECT {shown}, draw_{k} AS entity FROM every")
         with _stop_after(connection, end):
             found = connection.execute(sql)
-            names, kinds = (
-                [each[0] for each in found.description],
-                [str(each[1]) for each in found.description],
-            )
+            names, kinds = ([each[0] for each in found.description], [str(each[1]) for each in found.description])
             rows = found.fetchmany(MOST_ROWS + 1)
         if len(rows) > MOST_ROWS:
             raise InputError(f"the answer has more than {MOST_ROWS:,} rows; group them, or add LIMIT")
@@ -254,9 +235,7 @@ def _find_keys(names: Sequence[str], kinds: Sequence[str], answers: Sequence[_Dr
     others = [place for place in range(len(names)) if place not in keys]
     while not all(_are_told_apart(answer.rows, keys) for answer in answers):
         if len(others) <= 1:
-            raise InputError(
-                "rows of the answer cannot be told apart; add the columns that they are grouped by"
-            )
+            raise InputError("rows of the answer cannot be told apart; add the columns that they are grouped by")
         keys = sorted([*keys, others.pop(0)])
     return keys
 
@@ -300,9 +279,7 @@ def _plain(name: str, fold: bool = True) -> str:
     return bare.casefold() if fold else bare
 
 
-def _number_groups(
-    connection: Any, groups: Sequence[str]
-) -> tuple[list[tuple[Any, ...]], Integers, Integers]:
+def _number_groups(connection: Any, groups: Sequence[str]) -> tuple[list[tuple[Any, ...]], Integers, Integers]:
     """The values of each group, and by chosen record its group and its number."""
     if not groups:
         record = connection.execute("SELECT record_number FROM chosen").fetchnumpy()["record_number"]
@@ -322,9 +299,7 @@ def _number_groups(
     return rows, np.asarray(found["kind_number"], np.int64), np.asarray(found["record_number"], np.int64)
 
 
-def count_by_group(
-    draws: Sequence[NDArray[np.int32]], record: Integers, group: Integers, n_groups: int
-) -> Floats:
+def count_by_group(draws: Sequence[NDArray[np.int32]], record: Integers, group: Integers, n_groups: int) -> Floats:
     """The number of entities (draw, group) among some records, each in one group.
 
     A record counts unless its entity has the first record, or another before it, in the same group.

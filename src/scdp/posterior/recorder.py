@@ -11,14 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scdp._compile import kernel
 from scdp._typing import Arrays, Booleans, Integers, SmallIntegers, Words
 from scdp.errors import InputError
-from scdp.posterior.draws import (
-    ComponentDraws,
-    PackedDraws,
-    StoredDraws,
-    count_bits,
-    count_words,
-    pack,
-)
+from scdp.posterior.draws import ComponentDraws, PackedDraws, StoredDraws, count_bits, count_words, pack
 from scdp.posterior.partitions import canonical_labels, check_ids, compact_ids
 
 if TYPE_CHECKING:
@@ -135,13 +128,7 @@ class DrawRecorder:
     """
 
     def __init__(
-        self,
-        n_chains: int,
-        n_draws: int,
-        labels_template: ArrayLike,
-        hidden: ArrayLike,
-        *,
-        shared: bool = True,
+        self, n_chains: int, n_draws: int, labels_template: ArrayLike, hidden: ArrayLike, *, shared: bool = True
     ) -> None:
         template = check_ids(labels_template)
         if n_chains < 1 or n_draws < 1:
@@ -232,9 +219,7 @@ class DrawRecorder:
         return new, joined
 
 
-def store_array(
-    draws: NDArray[Any], labels_template: NDArray[Any], hidden: Integers, shared: bool
-) -> PackedDraws:
+def store_array(draws: NDArray[Any], labels_template: NDArray[Any], hidden: Integers, shared: bool) -> PackedDraws:
     """Store an integer array (chain, draw, item) of any cluster ids."""
     recorder = DrawRecorder(draws.shape[0], draws.shape[1], labels_template, hidden, shared=shared)
     for chain, rows in enumerate(draws):
@@ -257,9 +242,7 @@ def pack_draws(stored: StoredDraws, items: Integers | None = None) -> PackedDraw
             return stored
         items = np.arange(stored.n_items)
     known = stored.known[items]
-    recorder = DrawRecorder(
-        stored.n_chains, stored.n_draws, known, np.flatnonzero(known < 0), shared=stored.shared
-    )
+    recorder = DrawRecorder(stored.n_chains, stored.n_draws, known, np.flatnonzero(known < 0), shared=stored.shared)
     for place, labels in stored.label_chunks():
         for row, draw in enumerate(range(place.start, place.stop)):
             recorder.record(*divmod(draw, stored.n_draws), labels[row, items])

@@ -202,12 +202,7 @@ class _Search:
     """What every start of one search shares."""
 
     def __init__(
-        self,
-        draws: SmallIntegers,
-        loss: Loss,
-        fixed: SmallIntegers | None,
-        weights: Integers | None,
-        price: float,
+        self, draws: SmallIntegers, loss: Loss, fixed: SmallIntegers | None, weights: Integers | None, price: float
     ) -> None:
         n_items = draws.shape[1]
         self.draws, self.price = draws, price

@@ -67,9 +67,7 @@ class Partition:
 
 
 @kernel
-def take_terms(
-    row: SmallIntegers, items: Integers, weights: Integers, terms: Floats, counts: Integers
-) -> float:
+def take_terms(row: SmallIntegers, items: Integers, weights: Integers, terms: Floats, counts: Integers) -> float:
     """The sum of f over the clusters that `row` makes of these items; `counts` is zero before and after."""
     for place in range(len(items)):
         counts[row[items[place]]] += weights[items[place]]
@@ -125,9 +123,7 @@ def add_alone(draws: SmallIntegers, order: Integers, bounds: Integers, counts: I
 
 
 @kernel
-def add_shares(
-    labels: SmallIntegers, order: Integers, bounds: Integers, counts: Integers, out: Floats
-) -> None:
+def add_shares(labels: SmallIntegers, order: Integers, bounds: Integers, counts: Integers, out: Floats) -> None:
     """Add, for each item of a larger cluster, the share of its others that it is with, over labels (item, draw)."""
     for cluster in range(len(bounds) - 1):
         members = order[bounds[cluster] : bounds[cluster + 1]]
@@ -162,9 +158,7 @@ def count_pairs(draws: SmallIntegers, heads: NDArray[Any], links: NDArray[Any], 
 
 
 @kernel
-def measure_sizes(
-    draws: SmallIntegers, terms: Floats, counts: Integers, largest: Floats, entropy: Floats
-) -> None:
+def measure_sizes(draws: SmallIntegers, terms: Floats, counts: Integers, largest: Floats, entropy: Floats) -> None:
     """The largest cluster and the entropy in nats of each draw; `terms` are those of the VI loss."""
     n_items = draws.shape[1]
     for draw in range(draws.shape[0]):
@@ -296,9 +290,7 @@ def count_against_draws(stored: StoredDraws, labels: SmallIntegers) -> Counts:
     for place, found in map_in_threads(measure, stored.label_chunks(), count_workers(-1)):
         counts[place] = found
     right, true, precision, recall = counts.T
-    links = count_judged_pairs(
-        bounds, np.add.reduceat(is_known[order], bounds[:-1]) if len(order) else bounds
-    )
+    links = count_judged_pairs(bounds, np.add.reduceat(is_known[order], bounds[:-1]) if len(order) else bounds)
     return Counts(right, true, links, precision, recall, stored.n_clusters.ravel().astype(np.float64))
 
 
@@ -392,9 +384,7 @@ def compare_with_draws(
                 counts[label, SHARED_KNOWN] += is_known[item]
             for item in members:
                 label = row[item]
-                judged = (counts[label, SHARED] - counts[label, SHARED_KNOWN]) * np.float64(
-                    counts[label, SHARED]
-                )
+                judged = (counts[label, SHARED] - counts[label, SHARED_KNOWN]) * np.float64(counts[label, SHARED])
                 precision += judged / len(members)
                 recall += judged / counts[label, SIZE]
                 counts[label, SHARED], counts[label, SHARED_KNOWN] = 0, 0

@@ -185,9 +185,7 @@ class IntervalTable:
     def __str__(self) -> str:
         titles, rows = self._shown()
         wide = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) for row in (titles, *rows)
-        ]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) for row in (titles, *rows)]
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:

@@ -33,9 +33,7 @@ LONGEST_LABEL = 12
 Integers = NDArray[np.integer[Any]]
 
 
-def histogram(
-    counts: Integers, interval: tuple[int, int], truth: int | None = None, word: str = "true"
-) -> str:
+def histogram(counts: Integers, interval: tuple[int, int], truth: int | None = None, word: str = "true") -> str:
     """How often each whole number occurs, as bars; those in the interval are dark, the truth is a line.
 
     Where there are too many numbers for a bar each, neighbours share one. `word` is what the line is called.
@@ -123,12 +121,8 @@ def calibration_plot(predicted: Floats, observed: Floats, count: Integers) -> st
         f'<path d="M{left} {top + edge}L{left + edge} {top}" style="stroke:var(--axis)" stroke-dasharray="4 3"/>',
     ]
     for tick in (0.0, 0.5, 1.0):
-        parts.append(
-            f'<text x="{left - 6}" y="{top + edge * (1 - tick) + 4:.0f}" text-anchor="end">{tick:g}</text>'
-        )
-        parts.append(
-            f'<text x="{left + edge * tick:.0f}" y="{top + edge + 17}" text-anchor="middle">{tick:g}</text>'
-        )
+        parts.append(f'<text x="{left - 6}" y="{top + edge * (1 - tick) + 4:.0f}" text-anchor="end">{tick:g}</text>')
+        parts.append(f'<text x="{left + edge * tick:.0f}" y="{top + edge + 17}" text-anchor="middle">{tick:g}</text>')
     full = np.flatnonzero(count)
     largest = np.sqrt(count.max(initial=1))
     for place in full:
@@ -139,9 +133,7 @@ def calibration_plot(predicted: Floats, observed: Floats, count: Integers) -> st
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill-opacity=".75" '
             f'style="fill:var(--blue);stroke:var(--card)"><title>{title}</title></circle>'
         )
-    parts.append(
-        f'<text x="{left + edge / 2}" y="{top + edge + 34}" text-anchor="middle">predicted probability</text>'
-    )
+    parts.append(f'<text x="{left + edge / 2}" y="{top + edge + 34}" text-anchor="middle">predicted probability</text>')
     parts.append(
         f'<text transform="translate(16 {top + edge / 2}) rotate(-90)" text-anchor="middle">truly together</text>'
     )
@@ -219,9 +211,7 @@ def cluster_graph(together: Floats, names: Sequence[str], side: Integers) -> str
             f'<circle cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="7" style="fill:var(--{colour});stroke:var(--card)"/>'
             f'<text x="{x[i] + away:.1f}" y="{y[i] + down:.1f}" text-anchor="{anchor}">{_label(name)}</text>'
         )
-    return drawing(
-        420, 336, parts, "Graph: these records, joined the more strongly the more often they are together"
-    )
+    return drawing(420, 336, parts, "Graph: these records, joined the more strongly the more often they are together")
 
 
 def _label(name: str) -> str:
@@ -297,9 +287,7 @@ def waterfall_svg(explanation: Explanation) -> str:
             parts.append(f'<text class="soft" x="{LEFT + WIDE + 10:.0f}" y="{y + 13:.0f}">{words}</text>')
         if place < len(steps) - 2:
             at = x(step.after)
-            parts.append(
-                f'<line class="link" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BAR:.0f}" y2="{y + ROW:.0f}"/>'
-            )
+            parts.append(f'<line class="link" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BAR:.0f}" y2="{y + ROW:.0f}"/>')
     label = "log-odds: to the right for the same, to the left for different"
     parts.append(
         f'<text class="soft" x="{LEFT + WIDE / 2:.0f}" y="{bottom + 34:.0f}" text-anchor="middle">{label}</text>'
@@ -332,7 +320,5 @@ def _say_cells(feature: FeatureEvidence) -> str:
     if feature.first == feature.second:
         return shortened(f"both {feature.first}", LONGEST_CELLS)
     half = LONGEST_CELLS // 2 - 1
-    one, two = (
-        "nothing" if cell is None else shortened(cell, half) for cell in (feature.first, feature.second)
-    )
+    one, two = ("nothing" if cell is None else shortened(cell, half) for cell in (feature.first, feature.second))
     return f"{one} | {two}"

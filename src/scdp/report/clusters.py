@@ -27,13 +27,7 @@ MOST_CLUSTERS = 400_000
 MOST_COLUMNS, LONGEST_CELL, LONGEST_NAME = 8, 80, 60
 # So many columns are kept where all are too much for a page.
 WIDTHS = (5, 3)
-SIZES = {
-    "any size": "1-1e9",
-    "one record": "1-1",
-    "2 or more": "2-1e9",
-    "3 or more": "3-1e9",
-    "10 or more": "10-1e9",
-}
+SIZES = {"any size": "1-1e9", "one record": "1-1", "2 or more": "2-1e9", "3 or more": "3-1e9", "10 or more": "10-1e9"}
 SURE = {"sure or not": "", "in doubt": "doubt", "sure": "sure"}
 ORDERS = {"least sure first": "doubt", "largest first": "size", "by name": "name"}
 
@@ -124,10 +118,7 @@ def pack_clusters(result: ClusterResult, order: list[NDArray[np.int64]]) -> tupl
 
 
 def _encode(
-    result: ClusterResult,
-    clusters: list[NDArray[np.int64]],
-    ids: NDArray[Any],
-    columns: dict[str, NDArray[Any]],
+    result: ClusterResult, clusters: list[NDArray[np.int64]], ids: NDArray[Any], columns: dict[str, NDArray[Any]]
 ) -> bytes:
     names, ordered = [], []
     for rows in clusters:
@@ -152,9 +143,7 @@ def _encode(
 
 def _choose_columns(result: ClusterResult) -> list[str]:
     """Columns that are compared first; one that only has gaps tells nothing."""
-    compared = (
-        set() if result.spec is None else {name for field in result.spec.fields for name in field.columns}
-    )
+    compared = set() if result.spec is None else {name for field in result.spec.fields for name in field.columns}
     names = [name for name in result.records.names if name != result.id_column]
     return sorted(names, key=lambda name: name not in compared)[:MOST_COLUMNS]
 

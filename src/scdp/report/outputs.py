@@ -179,9 +179,7 @@ def _number_section(result: ClusterResult) -> str:
         "The line is the clustering given out, which is nearest to all draws."
     )
     if not interval[0] <= _found(result) <= interval[1]:
-        note += (
-            " It may lie outside: what draws have in common need not have as many clusters as any of them."
-        )
+        note += " It may lie outside: what draws have in common need not have as many clusters as any of them."
     if result.n_known:
         note += " Clusters that hold only given records are not counted."
     return section(title, chart, note)
@@ -191,24 +189,18 @@ def _sizes_section(result: ClusterResult) -> str:
     names, sizes = np.unique(result.labels, return_counts=True)
     largest = np.argsort(-sizes, kind="stable")[:N_LARGEST]
     words = ", ".join(f"{isolated(shortened(str(names[k]), 40))} ({sizes[k]:,} records)" for k in largest)
-    chart = (
-        size_bars(sizes) + f'<p class="note">Above each bar the number of clusters. The largest: {words}.</p>'
-    )
+    chart = size_bars(sizes) + f'<p class="note">Above each bar the number of clusters. The largest: {words}.</p>'
     return section("How large are they?", chart)
 
 
 def _calibration_section(learned: Learned) -> str:
     title, calibration = "Can the probabilities be believed?", learned.calibration
     if calibration is None:
-        words = (
-            "Not measured: it is read from training clusters that are held out, and this model held none out."
-        )
+        words = "Not measured: it is read from training clusters that are held out, and this model held none out."
         return section(title, f"<p>{words}</p>")
     words, good = judge_calibration(calibration)
     if good:
-        words += (
-            " These pairs are of the labelled clusters; the verdict at the top is on the records at hand."
-        )
+        words += " These pairs are of the labelled clusters; the verdict at the top is on the records at hand."
     chart = calibration_plot(calibration.predicted, calibration.observed, calibration.count)
     note = (
         f"{calibration.count.sum():,} pairs of training records whose clusters were held out, by predicted probability "

@@ -193,9 +193,7 @@ def _say_weights(weights: Floats) -> list[str]:
     ]
 
 
-def _types_table(
-    names: Sequence[str], weights: Floats, shares: Floats, types: list[int], features: list[int]
-) -> str:
+def _types_table(names: Sequence[str], weights: Floats, shares: Floats, types: list[int], features: list[int]) -> str:
     """A row a feature and a column a type, the darker the more a difference there counts."""
     shades = _shades(weights[np.ix_(types, features)])
     rows = [_head(types, shares)]
@@ -266,9 +264,7 @@ def doubt_section(result: ClusterResult) -> str:
     together = result.posterior.co_clustering_matrix(rows)
     names = [str(identifier) for identifier in result.ids[rows].tolist()]
     side = (result.codes[rows] != asked[0]).astype(np.int64)
-    clusters = " and ".join(
-        dict.fromkeys(shortened(str(result.labels[k]), 40) for k in (pair.left, pair.right))
-    )
+    clusters = " and ".join(dict.fromkeys(shortened(str(result.labels[k]), 40) for k in (pair.left, pair.right)))
     note = (
         f"Records of {clusters}, around the least certain decision. The fuller the colour of a square and the "
         "thicker a line, the more often the two are together in the draws; a colour is a cluster of the answer."

@@ -161,9 +161,7 @@ def _find_evidence_shifts(old: StoredResult, new: StoredResult) -> list[Shift]:
         change = abs(float(two.mean() - one.mean()))
         if change >= LEAST_LOG_ODDS and change >= LEAST_ERRORS * error:
             what = "all that is compared" if name == "log-odds" else name
-            found.append(
-                Shift(f"what linked records say by {what}", float(one.mean()), float(two.mean()), "log-odds")
-            )
+            found.append(Shift(f"what linked records say by {what}", float(one.mean()), float(two.mean()), "log-odds"))
     return found
 
 

@@ -64,8 +64,7 @@ def tabulate(metrics: ExpectedMetrics, level: float = LEVEL) -> IntervalTable:
     rows = [metrics[name] for name in NAMES if name in metrics]
     columns: dict[str, list[Any]] = {"metric": [NAMES[name] for name in NAMES if name in metrics]}
     columns |= {
-        f"value{end}": [row[key] for row in rows]
-        for end, key in (("", "mean"), ("_low", "low"), ("_high", "high"))
+        f"value{end}": [row[key] for row in rows] for end, key in (("", "mean"), ("_low", "low"), ("_high", "high"))
     }
     return IntervalTable(columns, ("value",), level)
 
@@ -294,9 +293,7 @@ def estimate_reviewed(result: StoredResult, judged: Judged, level: float = LEVEL
     return correct_expected(expected, judged, answer, level)
 
 
-def correct_expected(
-    expected: Expectations, judged: Judged, answer: Integers, level: float
-) -> ExpectedMetrics:
+def correct_expected(expected: Expectations, judged: Judged, answer: Integers, level: float) -> ExpectedMetrics:
     """The difference estimator; draws of the four totals by a normal approximation give the intervals."""
     n, n_items = len(judged.item), len(answer)
     off = (judged.found - expected.mean[:, judged.item]) / judged.chance

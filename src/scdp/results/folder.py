@@ -35,13 +35,7 @@ from scdp.estimators.clustering import uncertain_pairs
 from scdp.estimators.fitted import Reliability
 from scdp.estimators.model_folder import FILES as MODEL_FILES
 from scdp.estimators.model_folder import POSTERIOR, load_model
-from scdp.estimators.result import (
-    ClusterResult,
-    Learned,
-    add_clusters,
-    read_blocking_report,
-    summary_to_html,
-)
+from scdp.estimators.result import ClusterResult, Learned, add_clusters, read_blocking_report, summary_to_html
 from scdp.io.atomic import Staged, recover
 from scdp.io.memory import Need, require
 from scdp.io.targets import check_target
@@ -100,10 +94,7 @@ def refuse_other_model(folder: Path) -> None:
 
 
 def write_result(
-    result: ClusterResult,
-    folder: str | PathLike[str],
-    model: Estimator | None = None,
-    force: bool = False,
+    result: ClusterResult, folder: str | PathLike[str], model: Estimator | None = None, force: bool = False
 ) -> None:
     """Keep a result in a folder, whole or not at all.
 
@@ -215,10 +206,7 @@ def _draw_columns(posterior: Posterior) -> list[dict[str, NDArray[Any]]]:
     everyone = np.arange(posterior.n_items, dtype=np.int32)
     blocks = []
     for number, start in enumerate(range(0, total, BLOCK)):
-        block: dict[str, NDArray[Any]] = {
-            "record": everyone,
-            "block": np.full(posterior.n_items, number, np.int32),
-        }
+        block: dict[str, NDArray[Any]] = {"record": everyone, "block": np.full(posterior.n_items, number, np.int32)}
         for k, row in enumerate(labels[start : start + BLOCK]):
             block[f"draw_{k}"] = name_by_first(row)
         blocks.append(block)
@@ -428,16 +416,12 @@ class StoredResult:
         """The number of the record of this id."""
         found = np.flatnonzero(self.ids == identifier)
         if not len(found):
-            raise InputError(
-                f"{self.folder}: there is no record {identifier!r}; give the id of one of its records"
-            )
+            raise InputError(f"{self.folder}: there is no record {identifier!r}; give the id of one of its records")
         return int(found[0])
 
     def _check_rows(self, name: str, column: Any) -> None:
         if len(column) != self.n_records:
-            raise InputError(
-                f"{self.folder / name}: has {len(column)} rows for {self.n_records} records; {AGAIN}"
-            )
+            raise InputError(f"{self.folder / name}: has {len(column)} rows for {self.n_records} records; {AGAIN}")
 
 
 def read_result(folder: str | PathLike[str]) -> StoredResult:

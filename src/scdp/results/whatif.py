@@ -65,9 +65,7 @@ class LinkEvidence:
         """Of some of the links that were weighed."""
         parts = {name: np.nan_to_num(values[chosen]) for name, values in weighed.items()}
         start, log_odds = parts.pop("any two records"), parts.pop("log-odds")
-        means = sorted(
-            ((name, float(values.mean())) for name, values in parts.items()), key=lambda each: -abs(each[1])
-        )
+        means = sorted(((name, float(values.mean())) for name, values in parts.items()), key=lambda each: -abs(each[1]))
         return cls(len(start), tuple(means), float(start.mean()), float(log_odds.mean()))
 
     def lines(self) -> Iterator[str]:
@@ -133,9 +131,7 @@ def find_members(result: ClusterResult, name: str) -> Integers:
             )
         found = np.flatnonzero(labels == labels[of[0]])
     if len(found) > MOST_MEMBERS:
-        raise InputError(
-            f"{name!r} has {len(found):,} records, more than {MOST_MEMBERS:,} that can be looked at"
-        )
+        raise InputError(f"{name!r} has {len(found):,} records, more than {MOST_MEMBERS:,} that can be looked at")
     return found
 
 
@@ -167,9 +163,7 @@ def tell_cluster(result: ClusterResult, name: str, model: Estimator | None = Non
         weighed = {} if model is None else model.weigh_pairs(result.records, pairs[:, 0], pairs[:, 1])
         if weighed:
             holds, weakest_says = LinkEvidence.of(weighed), LinkEvidence.of(weighed, slice(1))
-    leaving = (
-        sorted((float(sure[k]), str(ids[k])) for k in members if sure[k] < SURE) if len(members) > 1 else []
-    )
+    leaving = sorted((float(sure[k]), str(ids[k])) for k in members if sure[k] < SURE) if len(members) > 1 else []
     drawn = result.posterior.stored.labels_at(result.posterior.stored.choose_draws(1000))[:, members]
     return ClusterStory(
         str(result.labels[members[0]]),
@@ -242,17 +236,11 @@ def try_merge(result: ClusterResult, one: str, other: str) -> Change:
     """
     first, second = find_members(result, one), find_members(result, other)
     if first[0] == second[0]:
-        raise InputError(
-            f"{one!r} and {other!r} are in one cluster already; give two clusters, or try --split"
-        )
+        raise InputError(f"{one!r} and {other!r} are in one cluster already; give two clusters, or try --split")
     labels = number_first(result.labels)
     after = labels.copy()
     after[second] = labels[first[0]]
-    p = float(
-        result.posterior.co_clustering_matrix(np.concatenate([first, second]))[
-            : len(first), len(first) :
-        ].mean()
-    )
+    p = float(result.posterior.co_clustering_matrix(np.concatenate([first, second]))[: len(first), len(first) :].mean())
     return _weigh(result, "Merge", first, second, p, after)
 
 
@@ -283,9 +271,7 @@ def try_split(result: ClusterResult, name: str) -> Change:
     return _weigh(result, "Split", members[rest], members[side], p, after)
 
 
-def _weigh(
-    result: ClusterResult, kind: str, first: Integers, second: Integers, p: float, after: Integers
-) -> Change:
+def _weigh(result: ClusterResult, kind: str, first: Integers, second: Integers, p: float, after: Integers) -> Change:
     ids = result.ids.astype(str)
     before = result.posterior.expected_metrics(number_first(result.labels))["f"]["mean"]
     return Change(

@@ -105,9 +105,7 @@ class Beliefs:
         self._open = np.flatnonzero(in_doubt[code])
         self._base_open = self._base_pairs.take(self._open)
         self._sure = ~in_doubt[code]
-        self._sure_linked = self._sure & (
-            self.answer[self._base_pairs.left] == self.answer[self._base_pairs.right]
-        )
+        self._sure_linked = self._sure & (self.answer[self._base_pairs.left] == self.answer[self._base_pairs.right])
         nothing = np.zeros(0, dtype=np.int64)
         self._constraints = Constraints(np.full(self.n_records, -1, dtype=np.int64), nothing, nothing)
         self.threshold = self._find_threshold()
@@ -135,9 +133,7 @@ class Beliefs:
             for fresh in self._fresh.values():
                 kept = kept.join(fresh)
             left = ~self._stale
-            self._unsure = UnsurePairs(
-                kept, int((self._sure & left).sum()), int((self._sure_linked & left).sum())
-            )
+            self._unsure = UnsurePairs(kept, int((self._sure & left).sum()), int((self._sure_linked & left).sum()))
         return self._unsure
 
     def count_clusters(self) -> Integers:
@@ -210,9 +206,7 @@ class Beliefs:
         one, other = name[known.left], name[known.right]
         apart = np.minimum(one, other) * (2 * n) + np.maximum(one, other)
         one, other = name[left], name[right]
-        found: Booleans = (one == other) | np.isin(
-            np.minimum(one, other) * (2 * n) + np.maximum(one, other), apart
-        )
+        found: Booleans = (one == other) | np.isin(np.minimum(one, other) * (2 * n) + np.maximum(one, other), apart)
         return found
 
     def _former(self, row: int, regions: _Regions) -> set[int]:
@@ -243,9 +237,7 @@ class Beliefs:
             self._fresh[first] = fresh._replace(left=items[left], right=items[right])
         self.answer[items] = items[self._answer_of(items, draws, local, bool(inside.any()))]
 
-    def _answer_of(
-        self, items: Integers, draws: SmallIntegers, local: Constraints, constrained: bool
-    ) -> Integers:
+    def _answer_of(self, items: Integers, draws: SmallIntegers, local: Constraints, constrained: bool) -> Integers:
         """The answer for some records, by places among them."""
         old = np.unique(self.answer[items], return_inverse=True)[1]
         if not constrained:
@@ -275,9 +267,7 @@ class Beliefs:
         found = self._beliefs_of(columns, left.astype(np.int64), right.astype(np.int64))
         one, other = linked.items[left], linked.items[right]
         order = np.argsort(self.component[one], kind="stable")
-        return PairBeliefs(
-            np.minimum(one, other)[order], np.maximum(one, other)[order], found.by_member[:, order]
-        )
+        return PairBeliefs(np.minimum(one, other)[order], np.maximum(one, other)[order], found.by_member[:, order])
 
     def _beliefs_of(self, draws: SmallIntegers, left: Integers, right: Integers) -> PairBeliefs:
         by_member = np.empty((self.n_members, len(left)))
@@ -376,9 +366,7 @@ def correct_draw(draw: SmallIntegers, local: Constraints) -> SmallIntegers:
     """The draw with what must be together put together, and what must not be taken apart."""
     labels = draw.astype(np.int32).copy()
     fresh = int(labels.max(initial=-1)) + 1
-    groups = [
-        np.flatnonzero(local.group == group) for group in np.unique(local.group[local.group >= 0]).tolist()
-    ]
+    groups = [np.flatnonzero(local.group == group) for group in np.unique(local.group[local.group >= 0]).tolist()]
     for members in groups:
         # Those that are elsewhere come alone: who they were with is not said to be the same.
         names, counts = np.unique(labels[members], return_counts=True)

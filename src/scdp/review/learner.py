@@ -95,9 +95,7 @@ class Learner:
         self.learned = self.prior
         self.n_learned = 0
 
-    def _compare(
-        self, rows: Compared, fitted: ResolverFit, progress: Progress | None
-    ) -> tuple[Ensemble, Pairs]:
+    def _compare(self, rows: Compared, fitted: ResolverFit, progress: Progress | None) -> tuple[Ensemble, Pairs]:
         n = len(rows)
         if n * (n - 1) // 2 <= MOST_PAIRS:
             pairs = self.comparer.compare_all()
@@ -151,9 +149,7 @@ class Learner:
         marked: Booleans = chosen[before.component]
         return marked
 
-    def _sample(
-        self, constraints: Constraints, chosen: Booleans | None, before: Beliefs | None
-    ) -> SmallIntegers:
+    def _sample(self, constraints: Constraints, chosen: Booleans | None, before: Beliefs | None) -> SmallIntegers:
         rows = np.arange(self.n_records) if chosen is None else np.flatnonzero(chosen)
         system = _System.of(self, constraints, rows)
         drawn = np.empty((self.n_draws, len(rows)), dtype=np.int32)

@@ -58,9 +58,7 @@ def decisions_of(
     by_block: dict[int, list[str]] = {}
     for identifier, block in zip(ids, blocks, strict=True):
         by_block.setdefault(block, []).append(identifier)
-    lines = [
-        Decision(tuple(members), "same", who, when, why) for members in by_block.values() if len(members) > 1
-    ]
+    lines = [Decision(tuple(members), "same", who, when, why) for members in by_block.values() if len(members) > 1]
     if len(by_block) > 1:
         # One of each block: what is the same as one of them differs from the others too.
         lines.append(Decision(tuple(m[0] for m in by_block.values()), "different", who, when, why))
@@ -80,9 +78,7 @@ class DecisionLog:
         Decisions that hold too, and are kept elsewhere.
     """
 
-    def __init__(
-        self, path: Path, ids: Sequence[str] | NDArray[Any], before: Sequence[Decision] = ()
-    ) -> None:
+    def __init__(self, path: Path, ids: Sequence[str] | NDArray[Any], before: Sequence[Decision] = ()) -> None:
         self.path, self.ids = path, [str(one) for one in ids]
         self.row_of = {identifier: row for row, identifier in enumerate(self.ids)}
         self.decisions: list[Decision] = [*before, *(read_decisions(path) if path.exists() else [])]

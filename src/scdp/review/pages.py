@@ -48,9 +48,7 @@ def standing(session: Session) -> str:
     """What is known about the quality now; the script brings it up to date."""
     quality = session.quality
     figures = [("Answers", f"{session.n_answers:,}", "learning …" if session.is_learning else "all taken in")]
-    figures.append(
-        ("Clusters", f"{session.beliefs.n_clusters:,}", f"of {session.beliefs.n_records:,} records")
-    )
+    figures.append(("Clusters", f"{session.beliefs.n_clusters:,}", f"of {session.beliefs.n_records:,} records"))
     if quality is not None:
         low, high = quality.clusters
         figures[1] = ("Clusters", f"{session.beliefs.n_clusters:,}", f"{low:,} to {high:,} (90 %)")
@@ -127,9 +125,7 @@ def question_form(session: Session, view: TableView, posed: Posed, preset: bool)
     """The records of a question side by side, and the ways to answer it."""
     rows = posed.question.rows
     n = len(rows)
-    kind = (
-        "drawn at random" if posed.question.is_random else f"expected to add {posed.question.gain:.4f} to F"
-    )
+    kind = "drawn at random" if posed.question.is_random else f"expected to add {posed.question.gain:.4f} to F"
     asked = "Are these the same?" if n == 2 else "Which of these are the same?"
     marks = "" if n == 2 else '<p class="soft">Marked are words that differ from the first record.</p>'
     head = f'<h2>{asked} <span class="soft">({kind})</span></h2>'
@@ -177,9 +173,7 @@ def blocks_of(beliefs: Beliefs, rows: Sequence[int]) -> list[int]:
 def side_by_side(view: TableView, rows: Sequence[int]) -> str:
     """Records in columns, with the words marked by which they differ from the first."""
     n = len(rows)
-    heads = "".join(
-        f'<div class="cell">{place + 1}. {isolated(view.ids[row])}</div>' for place, row in enumerate(rows)
-    )
+    heads = "".join(f'<div class="cell">{place + 1}. {isolated(view.ids[row])}</div>' for place, row in enumerate(rows))
     lines = [f'<div class="field head n{n}"><h3>record</h3>{heads}</div>']
     cells = [view.cells(row) for row in rows]
     for number, name in enumerate(view.columns):
@@ -235,14 +229,7 @@ def pair_page(title: str, session: Session, view: TableView, person: Person, row
 
 
 def clusters_page(
-    title: str,
-    session: Session,
-    view: TableView,
-    person: Person,
-    words: str,
-    rows: Sequence[int],
-    page: int,
-    last: int,
+    title: str, session: Session, view: TableView, person: Person, words: str, rows: Sequence[int], page: int, last: int
 ) -> str:
     """Clusters by their first found record, the least sure first where nothing is sought."""
     lines = []

@@ -177,9 +177,7 @@ def interval(values: Floats) -> Interval:
 
 
 def _cluster_interval(beliefs: Beliefs) -> tuple[int, int]:
-    low, high = np.quantile(
-        beliefs.count_clusters(), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf"
-    )
+    low, high = np.quantile(beliefs.count_clusters(), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return int(low), int(high)
 
 
@@ -211,9 +209,7 @@ def predict_gain(ask: Ask, rng: np.random.Generator, spread: float, room: float)
         p = (weight / weight.sum()) @ pairs.by_member
         for pattern, around in zip(patterns, near, strict=True):
             agreeing = np.flatnonzero(pattern == pattern[truth])
-            p[around] = (
-                draws[np.ix_(agreeing, left[around])] == draws[np.ix_(agreeing, right[around])]
-            ).mean(axis=0)
+            p[around] = (draws[np.ix_(agreeing, left[around])] == draws[np.ix_(agreeing, right[around])]).mean(axis=0)
         before = _f(linked, true, n_sure, n_sure_linked)
         gains.append((_f(p >= beliefs.threshold, true, n_sure, n_sure) - before, 1.0 - before))
     settled, rooms = np.tile(np.array(gains).T, 10)
@@ -241,7 +237,4 @@ def advise(f: Interval, gain: Interval, n_asked: int, n_random: int) -> tuple[bo
         return False, f"Too early to say: answer about {more} more questions."
     if gain.mean < LITTLE_GAIN and gain.high < MUCH_ROOM:
         return True, f"You can stop: twenty more answers are expected to add {gain.mean:.3f} to F."
-    return (
-        False,
-        f"Go on: twenty more answers are expected to add {gain.mean:.3f} to F (up to {gain.high:.3f}).",
-    )
+    return (False, f"Go on: twenty more answers are expected to add {gain.mean:.3f} to F (up to {gain.high:.3f}).")

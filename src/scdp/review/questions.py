@@ -262,9 +262,7 @@ def draw_at_random(ask: Ask, rng: np.random.Generator, taken: Iterable[int], n_w
     return found
 
 
-def probabilities_of(
-    beliefs: Beliefs, rows: tuple[int, ...], least: float | None = None
-) -> tuple[float, ...]:
+def probabilities_of(beliefs: Beliefs, rows: tuple[int, ...], least: float | None = None) -> tuple[float, ...]:
     """Of each pair of the rows for being the same; `least` stands in where no draw has a pair together."""
     draws = beliefs.columns(np.array(rows, dtype=np.int64))
     one, other = np.triu_indices(len(rows), k=1)
@@ -288,9 +286,7 @@ def choose(ask: Ask, n_asked: int, rng: np.random.Generator, taken: Iterable[int
 Chooser = Callable[[Ask, int, np.random.Generator, Iterable[int]], Question | None]
 
 
-def choose_nearest_half(
-    ask: Ask, n_asked: int, rng: np.random.Generator, taken: Iterable[int] = ()
-) -> Question | None:
+def choose_nearest_half(ask: Ask, n_asked: int, rng: np.random.Generator, taken: Iterable[int] = ()) -> Question | None:
     """The pair whose probability is nearest to one half: what others do, to compare with."""
     pairs = ask.beliefs.pairs
     left, right = np.append(pairs.left, ask.others[0]), np.append(pairs.right, ask.others[1])

@@ -133,7 +133,5 @@ def explain_pairs(fitted: ResolverFit, view: TableView, beliefs: Beliefs) -> Non
     step = max(len(beliefs.pairs.left) // MOST_LIKELY, 1)
     likely = comparer.compare(beliefs.pairs.left[::step], beliefs.pairs.right[::step])
     share = 1.0 / step
-    ensemble = fitted.ensemble.set_to(
-        strangers, likely, max(share * n * (n - 1) / 2.0, 1.0), max(int(share * n), 2)
-    )
+    ensemble = fitted.ensemble.set_to(strangers, likely, max(share * n * (n - 1) / 2.0, 1.0), max(int(share * n), 2))
     view.evidence = PairEvidence(comparer, spec, lambda: ensemble)

@@ -90,10 +90,7 @@ class Site:
             raise Refused(403, "This request comes from another site.")
         if request.method == "POST" and origin is None:
             raise Refused(403, "A request that changes something must say where it comes from.")
-        if (
-            headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
-            and request.method == "POST"
-        ):
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") and request.method == "POST":
             raise Refused(403, "This request comes from another site.")
         given = request.query_params.get("token")
         if given is not None and self._is_token(given):
@@ -187,9 +184,7 @@ def make_app(site: Site) -> Any:
         page = min(page, last)
         some = rows[page * pages.ROWS_A_PAGE : (page + 1) * pages.ROWS_A_PAGE]
         return respond(
-            pages.clusters_page(
-                site.title, site.session, site.view, site.person(key), words, some, page, last
-            )
+            pages.clusters_page(site.title, site.session, site.view, site.person(key), words, some, page, last)
         )
 
     def show_cluster(request: Any, key: str) -> Any:
@@ -326,9 +321,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         taken.close()
         reason = error.strerror or error
-        raise InputError(
-            f"{host}:{port}: nothing can listen there ({reason}); give another --port"
-        ) from error
+        raise InputError(f"{host}:{port}: nothing can listen there ({reason}); give another --port") from error
     return taken
 
 

@@ -21,15 +21,7 @@ from scdp.errors import InputError
 from scdp.review.beliefs import Beliefs
 from scdp.review.log import Answer, DecisionLog, decisions_of
 from scdp.review.quality import Answered, Quality, answered, estimate
-from scdp.review.questions import (
-    ONE_IN_RANDOM,
-    Ask,
-    Question,
-    choose_best,
-    choose_random,
-    draw_at_random,
-    patterns_of,
-)
+from scdp.review.questions import ONE_IN_RANDOM, Ask, Question, choose_best, choose_random, draw_at_random, patterns_of
 from scdp.table.decisions import Constraints, Decision
 
 # Questions that are ready before anybody asks for them.

@@ -20,9 +20,7 @@ Say = Callable[[str], None]
 Read = Callable[[str], str]
 
 
-def ask_in_terminal(
-    session: Session, view: TableView, who: str | None, preset: bool, say: Say, read: Read
-) -> int:
+def ask_in_terminal(session: Session, view: TableView, who: str | None, preset: bool, say: Say, read: Read) -> int:
     """Ask until somebody stops or nothing is left to ask.
 
     Parameters
@@ -71,9 +69,7 @@ def _show(session: Session, view: TableView, posed: Posed, preset: bool, say: Sa
         values = [each[number] for each in cells]
         if any(values):
             differs = " " if len({value for value in values if value}) < 2 else "*"
-            say(
-                f"{differs} {name:<{width}}  " + " | ".join((value or "-")[:LONGEST_CELL] for value in values)
-            )
+            say(f"{differs} {name:<{width}}  " + " | ".join((value or "-")[:LONGEST_CELL] for value in values))
     if preset:
         letters = "".join("abcdefgh"[block] for block in blocks_of(session.beliefs, rows))
         say(f"  in the answer: {letters} (an empty line accepts it)")

@@ -111,9 +111,7 @@ class TableView:
         if not wanted:
             return []
         # Where the rarest word is, the others are looked for; a search that would take long stops early.
-        wanted = sorted(
-            dict.fromkeys(wanted[:MOST_WORDS]), key=lambda word: (self._sample.count(word), -len(word))
-        )
+        wanted = sorted(dict.fromkeys(wanted[:MOST_WORDS]), key=lambda word: (self._sample.count(word), -len(word)))
         found: list[int] = []
         place, looked_at = text.find(wanted[0]), 0
         while place >= 0 and len(found) < MOST_FOUND and looked_at < MOST_LOOKED_AT:

@@ -64,9 +64,7 @@ def read_manifest(folder: Path) -> Manifest:
     """What `store.json` says; a folder without one, or with a foreign one, is refused."""
     place = folder / MANIFEST
     if not place.is_file():
-        raise InputError(
-            f"{folder}: is no store, for it has no {MANIFEST}; make one by  scdp update --model MODEL"
-        )
+        raise InputError(f"{folder}: is no store, for it has no {MANIFEST}; make one by  scdp update --model MODEL")
     try:
         words = parse_json(read_bytes(place, LARGEST_MANIFEST).decode())
         if words["format"] != FORMAT or words["version"] != VERSION:
@@ -76,9 +74,7 @@ def read_manifest(folder: Path) -> Manifest:
         files = tuple(words["files"])
         if not all(_OURS.fullmatch(name) for name in files):
             raise ValueError("foreign files")
-        return Manifest(
-            int(words["generation"]), int(words["next_entity"]), files, tuple(words["files"].values())
-        )
+        return Manifest(int(words["generation"]), int(words["next_entity"]), files, tuple(words["files"].values()))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{place}: is damaged or of another version ({error}); bring back a copy") from error
 
@@ -153,10 +149,7 @@ def _cells(part: Records, name: str) -> Column:
 def read_events(folder: Path, manifest: Manifest) -> list[dict[str, Any]]:
     """All that happened, in order."""
     lines = [
-        line
-        for name in manifest.named("events")
-        for line in read_bytes(folder / name).decode().split("\n")
-        if line
+        line for name in manifest.named("events") for line in read_bytes(folder / name).decode().split("\n") if line
     ]
     return [parse_json(line) for line in lines]
 

@@ -292,11 +292,7 @@ class Placement(NamedTuple):
 
 
 def place_all(
-    model: Estimator,
-    records: Records,
-    id_column: str,
-    held: Mapping[str, Sequence[str]],
-    said: list[Decision],
+    model: Estimator, records: Records, id_column: str, held: Mapping[str, Sequence[str]], said: list[Decision]
 ) -> Placement:
     """Draw all records of a store; what is held together stays together."""
     # Chance follows from the order of the ids, not from the order in which records came.
@@ -410,9 +406,7 @@ def _keep_likely(
     return near[0][kept], near[1][kept]
 
 
-def _spread(
-    rows: StoredRows, likely: tuple[Integers, Integers], looked_at: Integers, said: list[Decision]
-) -> Integers:
+def _spread(rows: StoredRows, likely: tuple[Integers, Integers], looked_at: Integers, said: list[Decision]) -> Integers:
     """All rows that are concerned: those looked at, whole entities that may be meant, and what decisions join."""
     ids = rows.columns[rows.id_column]
     chosen = {str(ids[row]) for row in np.unique(np.concatenate([looked_at, *likely])).tolist()}

@@ -146,11 +146,7 @@ class Store:
         return read_events(self.folder, self.manifest)
 
     def update(
-        self,
-        new: Records | Any | None = None,
-        *,
-        delete: Iterable[str] = (),
-        decisions: Iterable[Decision] = (),
+        self, new: Records | Any | None = None, *, delete: Iterable[str] = (), decisions: Iterable[Decision] = ()
     ) -> list[Event]:
         """Put records into the store, correct and delete some, and act on decisions.
 
@@ -209,21 +205,12 @@ class Store:
         entity: dict[str, str] = {}
         if reasons:
             clusters, sure = self._place(said, freed, reasons)
-            before = {
-                record: rows.entities[record]
-                for some in clusters
-                for record in some
-                if record in rows.entities
-            }
+            before = {record: rows.entities[record] for some in clusters for record in some if record in rows.entities}
             entity, happened, following = name_entities(clusters, before, sure, reasons, following)
             events += happened
         now = datetime.now(UTC).isoformat(timespec="seconds")
         events = [{"time": now, **event} for event in events]
-        changed = [
-            record
-            for record, home in entity.items()
-            if rows.entities.get(record) != home or record in reasons
-        ]
+        changed = [record for record, home in entity.items() if rows.entities.get(record) != home or record in reasons]
         table = self._table(changed, entity, gone)
         self.manifest = write_generation(self.folder, self.manifest, table, events, decisions, following)
         for record, home in entity.items():
@@ -264,9 +251,7 @@ class Store:
         freed = {rows.entities[record] for record in concerned if record in rows.entities}
         named = {rows.entities[one] for line in said for one in line.ids if one in rows.entities}
         ids = [record for entity in sorted(named) for record in rows.members[entity]]
-        held = [
-            Decision(tuple(rows.members[entity]), "same") for entity in named if len(rows.members[entity]) > 1
-        ]
+        held = [Decision(tuple(rows.members[entity]), "same") for entity in named if len(rows.members[entity]) > 1]
         # With what entities hold together, decisions that two records differ may be contradicted.
         together = Constraints.of([*held, *(one for one in said if one.decision == "same")], ids).group
         apart = Constraints.of(said, ids)
@@ -276,9 +261,7 @@ class Store:
             if together[one] == together[other] >= 0
         }
         return freed | {
-            rows.entities[record]
-            for record, group in zip(ids, together.tolist(), strict=True)
-            if group in torn
+            rows.entities[record] for record, group in zip(ids, together.tolist(), strict=True) if group in torn
         }
 
     def _joined_by(self, said: list[Decision]) -> set[str]:
@@ -305,9 +288,7 @@ class Store:
             records = [placed.ids[place] for place in places]
             if any(record in reasons for record in records):
                 clusters.append(records)
-                probability |= {
-                    record: float(sure[place]) for record, place in zip(records, places, strict=True)
-                }
+                probability |= {record: float(sure[place]) for record, place in zip(records, places, strict=True)}
         return clusters, probability
 
     def _draw(self, said: list[Decision], freed: set[str], looked_at: list[str]) -> Placement:
@@ -330,9 +311,7 @@ class Store:
         assert spec is not None
         return list(dict.fromkeys(name for field in spec.fields for name in field.columns))
 
-    def _table(
-        self, changed: list[str], entity: Mapping[str, str], gone: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def _table(self, changed: list[str], entity: Mapping[str, str], gone: Mapping[str, str]) -> dict[str, Any]:
         """The rows of a generation: records with their entities, and ids that are deleted."""
         there = self._rows.take(np.array([self._rows.row_of[one] for one in changed], dtype=np.int64))
         columns: dict[str, Any] = {
@@ -376,9 +355,7 @@ class Store:
         near = self._index.find_near((one[name][0] for name in compared), rows.alive)
         ids = rows.columns[self.id_column]
         homes = list(dict.fromkeys(rows.entities[str(ids[row])] for row in near.tolist()))
-        there = np.array(
-            [rows.row_of[record] for home in homes for record in rows.members[home]], dtype=np.int64
-        )
+        there = np.array([rows.row_of[record] for home in homes for record in rows.members[home]], dtype=np.int64)
         given = np.repeat(np.arange(len(homes)), [len(rows.members[home]) for home in homes])
         table = {name: np.concatenate([cells[there], one[name]]) for name, cells in rows.columns.items()}
         drawn = draw_home(self.model, self._setting, Records(table, rows.source), given)
@@ -412,9 +389,7 @@ class Store:
         history = [
             event
             for event in events
-            if name in (event["entity"], event.get("from"))
-            or entity == event["entity"]
-            or name in event["records"]
+            if name in (event["entity"], event.get("from")) or entity == event["entity"] or name in event["records"]
         ]
         if not history:
             raise InputError(f"{self.folder}: there never was an entity or a record {name!r}; check the id")

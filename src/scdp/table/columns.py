@@ -34,9 +34,7 @@ LONGEST_EXAMPLE = 40
 YEARS = range(1500, 2100)
 
 # Texts that stand for nothing wherever they are, and those that do if they are among the commonest.
-_NOTHING = word_set(
-    "n/a #n/a n.a. null nan nil - -- --- . .. ? ?? ??? <na> <null> (null) none/unknown #null! \\n"
-)
+_NOTHING = word_set("n/a #n/a n.a. null nan nil - -- --- . .. ? ?? ??? <na> <null> (null) none/unknown #null! \\n")
 _MAYBE_NOTHING = word_set(
     "na none unknown unk missing undefined tbd tba blank empty not_available not_applicable not_known no_data "
     "unbekannt unk. inconnu desconocido keine x xx xxx xxxx 1900-01-01 01/01/1900 1970-01-01 123456789"
@@ -85,13 +83,11 @@ _NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+")
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _DECIMAL = re.compile(r"[-+]?\d+\.\d+")
 _MONEY = re.compile(
-    r"(?:[$€£¥]|usd|eur|gbp|chf)\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*(?:[$€£¥]|usd|eur|gbp|chf)",
-    re.IGNORECASE,
+    r"(?:[$€£¥]|usd|eur|gbp|chf)\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*(?:[$€£¥]|usd|eur|gbp|chf)", re.IGNORECASE
 )
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _URL = re.compile(
-    r"(?:[a-z]+://\S+|www\.\S+|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|io|de|uk|fr|co|eu)(?:/\S*)?)",
-    re.IGNORECASE,
+    r"(?:[a-z]+://\S+|www\.\S+|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|io|de|uk|fr|co|eu)(?:/\S*)?)", re.IGNORECASE
 )
 _PHONE = re.compile(r"\+?[\d\s()./-]{7,20}(?:\s*(?:x|ext\.?)\s*\d+)?", re.IGNORECASE)
 _PHONE_MARKS = re.compile(r"^\+|^00|^\(?0|\(\d+\)|\d[-/. ]\d")
@@ -116,9 +112,7 @@ class ColumnLook:
     def examples(self) -> tuple[str, ...]:
         """A few of its cells, the commonest first."""
         common = [text for text, _ in Counter(self.texts).most_common(N_EXAMPLES)]
-        return tuple(
-            text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…" for text in common
-        )
+        return tuple(text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…" for text in common)
 
     @property
     def n_distinct(self) -> int:
@@ -310,9 +304,7 @@ def _separator(cells: _Cells, hints: frozenset[str]) -> str | None:
         return None
     if cells.share(lambda text: _lists_people(text, ",")) > (MANY if "people" in hints else MOST):
         commas = cells.share(lambda text: text.count(",") > 1) > FEW or "people" in hints
-        return (
-            "," if commas and cells.share(_BIBLIOGRAPHY.search) < SOME else "" if "people" in hints else None
-        )
+        return "," if commas and cells.share(_BIBLIOGRAPHY.search) < SOME else "" if "people" in hints else None
     if "people" in hints and cells.share(_BIBLIOGRAPHY.search) > SOME:
         return ""
     return None
@@ -330,16 +322,11 @@ def _holds(mark: str, text: str) -> bool:
 
 def _lists_people(text: str, separator: str) -> bool:
     """Whether every member is a name of one to five words without digits, and some member has two."""
-    members = [
-        part.strip() for part in (text.split(separator) if separator else re.split(r",|\band\b|&|;", text))
-    ]
+    members = [part.strip() for part in (text.split(separator) if separator else re.split(r",|\band\b|&|;", text))]
     members = [member for member in members if member]
     return (
         bool(members)
-        and all(
-            len(member) <= 40 and len(member.split()) <= 5 and not re.search(r"\d", member)
-            for member in members
-        )
+        and all(len(member) <= 40 and len(member.split()) <= 5 and not re.search(r"\d", member) for member in members)
         and any(len(member.split()) > 1 for member in members)
     )
 
@@ -378,8 +365,7 @@ def _is_key(text: str) -> bool:
 
 def _has_code(text: str) -> bool:
     return any(
-        not code.startswith(WEAK) and len(code) > 3 and not code.isdigit()
-        for code in parse_codes_in_text(text) or ()
+        not code.startswith(WEAK) and len(code) > 3 and not code.isdigit() for code in parse_codes_in_text(text) or ()
     )
 
 

@@ -46,9 +46,7 @@ def quoted(name: str) -> str:
 def encode_column(connection: Any, query: str, parameters: Sequence[Any] = ()) -> Column | EncodedColumn:
     """The texts of a query for one column, `cell`, encoded by the database; as they are where nearly all differ."""
     connection.execute(f"CREATE OR REPLACE TEMP TABLE cells AS {query}", list(parameters))
-    n_cells, n_texts = connection.execute(
-        "SELECT count(*), approx_count_distinct(cell) FROM cells"
-    ).fetchone()
+    n_cells, n_texts = connection.execute("SELECT count(*), approx_count_distinct(cell) FROM cells").fetchone()
     if n_texts > MOSTLY_DISTINCT * n_cells:
         found = connection.execute("SELECT cell FROM cells ORDER BY rowid").fetchnumpy()["cell"]
         column: Column = np.array(np.ma.getdata(found), dtype=object)
@@ -113,9 +111,7 @@ def read_query(address: str) -> Records:
     scheme, rest = next((mark, address[len(mark) :]) for mark in DATABASES if address.startswith(mark))
     place, _, query = rest.partition("?")
     if not place or not query.strip():
-        raise InputError(
-            f"{address}: write  {scheme}{DATABASES[scheme]}?SELECT ...  with a place and a query"
-        )
+        raise InputError(f"{address}: write  {scheme}{DATABASES[scheme]}?SELECT ...  with a place and a query")
     source = f"{scheme}{place}"
     if scheme == "duckdb:":
         with open_ordinary(Path(place)):
@@ -128,9 +124,7 @@ def read_query(address: str) -> Records:
             described = connection.execute("DESCRIBE answer").fetchall()
             check_width(len(described), source)
             if held := next((name for name, kind, *_ in described if "BLOB" in kind), None):
-                raise InputError(
-                    f"{source}: column {held!r} holds bytes and not text; leave it out of the query"
-                )
+                raise InputError(f"{source}: column {held!r} holds bytes and not text; leave it out of the query")
             columns = {
                 name: read_column(connection, f"SELECT {quoted(name)} FROM answer", [], kind)
                 for name, kind, *_ in described
@@ -220,18 +214,14 @@ def _read_columns(place: Path, delimiter: str, n_columns: int) -> list[Column | 
             return read_each(
                 connection,
                 range(n_columns),
-                lambda own, number: _without_blanks(
-                    encode_column(own, f"SELECT c{number} AS cell FROM lines")
-                ),
+                lambda own, number: _without_blanks(encode_column(own, f"SELECT c{number} AS cell FROM lines")),
             )
     except duckdb.Error:
         return None
 
 
 def _without_blanks(column: Column | EncodedColumn) -> Column | EncodedColumn:
-    return (
-        column.with_texts(column.texts) if isinstance(column, EncodedColumn) else column_of(column.tolist())
-    )
+    return column.with_texts(column.texts) if isinstance(column, EncodedColumn) else column_of(column.tolist())
 
 
 def read_parquet(place: Path) -> Records:
@@ -252,9 +242,7 @@ def read_parquet(place: Path) -> Records:
             found = read_each(
                 connection,
                 described,
-                lambda own, column: read_column(
-                    own, f"SELECT {quoted(column[0])} FROM {table}", name, column[1]
-                ),
+                lambda own, column: read_column(own, f"SELECT {quoted(column[0])} FROM {table}", name, column[1]),
             )
             columns = dict(zip(names, found, strict=True))
     except duckdb.OutOfMemoryException as error:
@@ -295,9 +283,7 @@ def _check_parquet_size(connection: Any, table: str, place: Path, n_columns: int
     least = 8 * n_columns * int(promised[0] or 0)
     if least > most:
         # Before any of it is looked at.
-        raise InputError(
-            f"{place}: unpacks to at least {least:,} bytes, more than {most:,}; make it again in parts"
-        )
+        raise InputError(f"{place}: unpacks to at least {least:,} bytes, more than {most:,}; make it again in parts")
     counts = f"SELECT sum(coalesce(strlen(COLUMNS(*)::VARCHAR), 0) + 8) FROM {table}"
     sizes = connection.execute(counts, [glob.escape(str(place))]).fetchone()
     size = sum(map(int, filter(None, sizes)))

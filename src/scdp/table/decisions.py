@@ -69,9 +69,7 @@ class Decision:
             raise InputError(f"{where}names {len(self.ids)} record(s); give the ids of two or more")
         for identifier in self.ids:
             if not isinstance(identifier, str) or not identifier.strip() or len(identifier) > LONGEST_ID:
-                raise InputError(
-                    f"{where}{str(identifier)[:40]!r} is no id of a record; give the text of its id"
-                )
+                raise InputError(f"{where}{str(identifier)[:40]!r} is no id of a record; give the text of its id")
         if len(set(self.ids)) < len(self.ids):
             raise InputError(f"{where}names a record twice; give each id once")
         if self.decision not in KINDS:
@@ -196,9 +194,7 @@ def _json_rows(place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             row = parse_json(line)
         except ValueError as error:
             reason = getattr(error, "msg", error)
-            raise InputError(
-                f"line {number} of {place}: is not JSON ({reason}); write one decision a line"
-            ) from error
+            raise InputError(f"line {number} of {place}: is not JSON ({reason}); write one decision a line") from error
         if not isinstance(row, dict):
             raise InputError(f"line {number} of {place}: is not a JSON object; write one decision a line")
         yield number, row
@@ -220,17 +216,13 @@ def _table_rows(place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 row["ids"] = parse_json(row.get("ids", "[]"))
             except ValueError as error:
-                raise InputError(
-                    f'line {number} of {place}: \'ids\' is no list such as ["a", "b"]'
-                ) from error
+                raise InputError(f'line {number} of {place}: \'ids\' is no list such as ["a", "b"]') from error
         yield number, row
 
 
 def _decision(row: dict[str, Any], place: str) -> Decision:
     ids = row.get("ids")
-    if not isinstance(ids, list) or not all(
-        isinstance(one, str | int) and not isinstance(one, bool) for one in ids
-    ):
+    if not isinstance(ids, list) or not all(isinstance(one, str | int) and not isinstance(one, bool) for one in ids):
         raise InputError(f'{place}: has no list of ids; write "ids": ["a", "b"]')
     more = {name: str(row[name]) for name in ("who", "when", "why") if row.get(name) is not None}
     kind: Any = row.get("decision")

@@ -98,9 +98,7 @@ def propose_columns(
     for name, look in used.items():
         if name not in compared:
             compared[name] = _of_look(look)
-    return Proposal(
-        tuple(_row(look, compared.get(name, ()), reasons.get(name, "")) for name, look in looks.items())
-    )
+    return Proposal(tuple(_row(look, compared.get(name, ()), reasons.get(name, "")) for name, look in looks.items()))
 
 
 def _mentioned(look: ColumnLook) -> ColumnLook:
@@ -114,9 +112,7 @@ def _row(look: ColumnLook, comparisons: Sequence[Comparison], reason: str) -> Pr
     notes = [reason] if reason else []
     if look.missing:
         notes.append("missing: " + ", ".join(map(repr, look.missing)))
-    return ProposedColumn(
-        look.name, look.look, tuple(comparisons), look.examples, look.missing, "; ".join(notes)
-    )
+    return ProposedColumn(look.name, look.look, tuple(comparisons), look.examples, look.missing, "; ".join(notes))
 
 
 def _reasons(records: Records, looks: Mapping[str, ColumnLook], entity: str | None) -> dict[str, str]:
@@ -189,9 +185,7 @@ def _joined(looks: Mapping[str, ColumnLook]) -> dict[str, tuple[Comparison, ...]
         together = _all_of(looks, wanted)
         if together:
             found |= dict.fromkeys(together, (make(together, missing=_missing(looks, *together)),))
-    number = next(
-        (name for name, look in looks.items() if look.look == "code" and "address" in look.hints), None
-    )
+    number = next((name for name, look in looks.items() if look.look == "code" and "address" in look.hints), None)
     street = next((name for name, look in looks.items() if look.look == "address"), None)
     if number is not None and street is not None:
         both = compare.address((number, street), missing=_missing(looks, number, street))
@@ -205,9 +199,7 @@ def _joined_codes(looks: Mapping[str, ColumnLook]) -> dict[str, tuple[Comparison
     return {
         look.name: (
             compare.tfidf(look.name, missing=look.missing),
-            compare.codes_in_text(
-                (texts[0].name, look.name), missing=_missing(looks, texts[0].name, look.name)
-            ),
+            compare.codes_in_text((texts[0].name, look.name), missing=_missing(looks, texts[0].name, look.name)),
         )
         for look in texts[1:]
     }
@@ -245,9 +237,7 @@ def _of_look(look: ColumnLook) -> tuple[Comparison, ...]:
     made = (compare.make_comparison(kind, look.name, missing=look.missing) for kind in kinds)
     if look.look in ("list", "people"):
         return tuple(
-            replace(comparison, separator=look.separator)
-            if "separator" in comparison.allowed_options
-            else comparison
+            replace(comparison, separator=look.separator) if "separator" in comparison.allowed_options else comparison
             for comparison in made
         )
     return tuple(made)

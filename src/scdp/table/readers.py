@@ -25,15 +25,7 @@ from scdp.errors import InputError
 from scdp.io.memory import Need, require
 from scdp.io.untrusted import largest_unpacked, open_ordinary, read_at_most, read_bytes
 from scdp.table.database import database_of, is_address, read_parquet, read_plain_text, read_query
-from scdp.table.records import (
-    LARGEST_SPARSE,
-    SPARSE_TIMES,
-    Records,
-    check_no_zero,
-    column_of,
-    header_names,
-    text_of,
-)
+from scdp.table.records import LARGEST_SPARSE, SPARSE_TIMES, Records, check_no_zero, column_of, header_names, text_of
 from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json
 
 logger = logging.getLogger(__name__)
@@ -60,12 +52,7 @@ def read_workbook(place: Path) -> Records:
             sheet = book.worksheets[0]
             sheet.reset_dimensions()
             if len(book.worksheets) > 1:
-                logger.info(
-                    "%s: only the first of its %d sheets is read, %r",
-                    place,
-                    len(book.worksheets),
-                    sheet.title,
-                )
+                logger.info("%s: only the first of its %d sheets is read, %r", place, len(book.worksheets), sheet.title)
             rows = list(islice(_filled_rows(sheet, place), MOST_ROWS))
         except (InputError, MemoryError):
             raise
@@ -201,9 +188,7 @@ def _check_file(place: Path) -> None:
         if not file.read(1):
             raise InputError(f"{place}: the file is empty; give a file with a header and records")
         n_bytes = TIMES_IN_MEMORY * os.fstat(file.fileno()).st_size
-    require(
-        [Need(f"the cells of {place}", n_bytes, "split the file, or leave out columns that are not compared")]
-    )
+    require([Need(f"the cells of {place}", n_bytes, "split the file, or leave out columns that are not compared")])
 
 
 def _read_text(place: Path, kind: str, packing: str | None, reading: Reading) -> Records:

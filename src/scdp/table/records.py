@@ -184,10 +184,7 @@ class Records:
 def records_of_encoded(columns: Mapping[str, Column | EncodedColumn], source: str) -> Records:
     """Records of which some columns are encoded already."""
     encoded = {name: column for name, column in columns.items() if isinstance(column, EncodedColumn)}
-    cells = {
-        name: column.cells if isinstance(column, EncodedColumn) else column
-        for name, column in columns.items()
-    }
+    cells = {name: column.cells if isinstance(column, EncodedColumn) else column for name, column in columns.items()}
     records = Records(cells, source)
     records._encoded.update(encoded)
     return records
@@ -199,9 +196,7 @@ def complete_column(records: Records, column: str) -> Column:
     texts = cells.tolist()
     if None in texts:
         row = records.row_number(texts.index(None))
-        raise InputError(
-            f"{records.source}: row {row} has no {column!r}; fill that cell or leave the row out"
-        )
+        raise InputError(f"{records.source}: row {row} has no {column!r}; fill that cell or leave the row out")
     return cells
 
 
@@ -254,9 +249,7 @@ def records_from(table: Any, source: str = "records") -> Records:
         return table
     if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
         return records_from_rows(table, source)
-    names, columns = (
-        (list(table), list(table.values())) if isinstance(table, Mapping) else _frame(table, source)
-    )
+    names, columns = (list(table), list(table.values())) if isinstance(table, Mapping) else _frame(table, source)
     return _from_columns([str(name) for name in names], columns, source)
 
 
@@ -351,9 +344,7 @@ def check_no_twice(names: Sequence[str], source: str) -> None:
     """Refuse a table in which a name stands for two columns."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(
-            f"{source}: the column name {twice[0]!r} occurs twice; give each column its own name"
-        )
+        raise InputError(f"{source}: the column name {twice[0]!r} occurs twice; give each column its own name")
 
 
 def check_width(n_columns: int, source: str) -> None:
@@ -373,9 +364,7 @@ def check_no_zero(records: Records) -> Records:
         if "\0" in name or "\0" in "".join(filter(None, texts)):
             row = next((index for index, cell in enumerate(column.tolist()) if cell and "\0" in cell), None)
             where = "in its name" if row is None else f"in row {records.row_number(row)}"
-            raise InputError(
-                f"{records.source}: column {name!r} holds a zero byte {where}; leave that character out"
-            )
+            raise InputError(f"{records.source}: column {name!r} holds a zero byte {where}; leave that character out")
     return records
 
 

@@ -140,9 +140,7 @@ class Spec:
         seen: set[str] = set()
         for position, comparison in enumerate(self.fields):
             if not isinstance(comparison, Comparison):
-                raise InputError(
-                    f"spec: field {position + 1} is {comparison!r}, not a comparison (compare.edit, ...)"
-                )
+                raise InputError(f"spec: field {position + 1} is {comparison!r}, not a comparison (compare.edit, ...)")
             if comparison.name in seen:
                 raise InputError(f"spec: two fields are named {comparison.name!r}; give one of them a name=")
             seen.add(comparison.name)
@@ -224,11 +222,7 @@ class Spec:
 
 
 def propose(
-    records: Records,
-    entity: str | None,
-    id: str | None = None,
-    group: str | None = None,
-    source: str | None = None,
+    records: Records, entity: str | None, id: str | None = None, group: str | None = None, source: str | None = None
 ) -> Spec:
     """A spec with comparisons chosen by what the columns hold: their types, missing and distinct values."""
     for column in filter(None, (entity, id, group, source)):

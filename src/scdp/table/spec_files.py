@@ -90,9 +90,7 @@ class _SpecFile:
         self._check_names(fields)
         golden = self.content.get("golden", {})
         if not isinstance(golden, dict) or not all(isinstance(rule, str) for rule in golden.values()):
-            raise self._error(
-                'golden must be a table of rules, such as  city = "most frequent"', "golden", None
-            )
+            raise self._error('golden must be a table of rules, such as  city = "most frequent"', "golden", None)
         given = {key: self.content[key] for key in SPEC_KEYS[:-2] if key in self.content}
         return Spec(fields=fields, golden=golden.items(), **given)
 
@@ -111,9 +109,7 @@ class _SpecFile:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise self._error("field must be a list of tables, each under [[field]]", "field", None)
         if len(tables) > MOST_FIELDS:
-            raise InputError(
-                f"{self.source}: has {len(tables):,} fields, more than {MOST_FIELDS}; leave some out"
-            )
+            raise InputError(f"{self.source}: has {len(tables):,} fields, more than {MOST_FIELDS}; leave some out")
         return tables
 
     def _field(self, table: dict[str, Any], index: int) -> Comparison:
@@ -141,9 +137,7 @@ class _SpecFile:
                 wanted = "a number"
             elif key in ("column", "clean", "missing"):
                 texts = value if isinstance(value, list) else [value]
-                wrong = not all(isinstance(text, str) for text in texts) or (
-                    key != "column" and value != texts
-                )
+                wrong = not all(isinstance(text, str) for text in texts) or (key != "column" and value != texts)
                 wanted = {"clean": "a list of steps", "missing": "a list of texts"}.get(
                     key, "a name or a list of names"
                 )
@@ -383,9 +377,7 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(
-            f"{path}: is not JSON ({error}); give a spec (.toml) or settings of Splink"
-        ) from error
+        raise InputError(f"{path}: is not JSON ({error}); give a spec (.toml) or settings of Splink") from error
     if not isinstance(settings, dict) or not isinstance(settings.get("comparisons"), list):
         raise InputError(f"{path}: these are no settings of Splink (they have no list of comparisons)")
     if len(settings["comparisons"]) > MOST_COMPARISONS:
@@ -413,8 +405,6 @@ def _conditions(comparison: object, number: int, source: str) -> str:
     """What the levels of a comparison ask, in SQL, without those about missing cells."""
     levels = comparison.get("comparison_levels") if isinstance(comparison, Mapping) else None
     if not isinstance(levels, list) or not all(isinstance(level, Mapping) for level in levels):
-        raise InputError(
-            f"{source}: comparison {number} has no list of levels; give settings as Splink saves them"
-        )
+        raise InputError(f"{source}: comparison {number} has no list of levels; give settings as Splink saves them")
     texts = [str(level.get("sql_condition", "")) for level in levels if not level.get("is_null_level")]
     return "\n".join(texts)[:LONGEST_CONDITIONS]

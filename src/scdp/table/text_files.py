@@ -129,14 +129,9 @@ def _western(content: bytes) -> str | None:
         text = content.decode("cp1252")
     except UnicodeDecodeError:
         return None
-    special = {
-        character
-        for character in text
-        if character > "~" or (character < " " and character not in "\t\r\n\f")
-    }
+    special = {character for character in text if character > "~" or (character < " " and character not in "\t\r\n\f")}
     if any(
-        character in ODD_LETTERS or not (character.isalpha() or character in WESTERN_SIGNS)
-        for character in special
+        character in ODD_LETTERS or not (character.isalpha() or character in WESTERN_SIGNS) for character in special
     ):
         return None
     runs = [match[0] for match in re.finditer(r"[^\x00-\x7f]+", text)]
@@ -218,9 +213,7 @@ def _read_rows(
         next_number += len(rows)
         rows = list(filter(None, rows))
         if wrong is None and not set(map(len, rows)) <= {width}:
-            wrong = next(
-                (place, len(row)) for place, row in zip(places, rows, strict=True) if len(row) != width
-            )
+            wrong = next((place, len(row)) for place, row in zip(places, rows, strict=True) if len(row) != width)
         if wrong is None and rows:
             numbers += places
             for column, known, cells in zip(columns, texts, zip(*rows, strict=True), strict=True):

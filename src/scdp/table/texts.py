@@ -141,9 +141,7 @@ def take_lists(ids: Codes, starts: Integers, rows: Integers) -> tuple[Codes, Int
 
 
 @kernel
-def join_words(
-    letters: NDArray[Any], at: Integers, ids: Codes, starts: Integers
-) -> tuple[NDArray[Any], Integers]:
+def join_words(letters: NDArray[Any], at: Integers, ids: Codes, starts: Integers) -> tuple[NDArray[Any], Integers]:
     """The letters of each list of words as one run, and where each starts; word k has letters[at[k]:at[k + 1]]."""
     begins = np.zeros_like(starts)
     for row in range(len(starts) - 1):

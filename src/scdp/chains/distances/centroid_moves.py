@@ -12,13 +12,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.distances.centroids import (
-    Centroids,
-    Coupling,
-    log_coupling_by_distance,
-    separation_from,
-    set_size,
-)
+from scdp.chains.distances.centroids import Centroids, Coupling, log_coupling_by_distance, separation_from, set_size
 from scdp.chains.distances.rows import BATCH, add_products, position_of, sums_by_cluster
 from scdp.chains.items import LANES, DistanceItems
 from scdp.chains.state import State
@@ -160,9 +154,7 @@ def add_log_couplings_by_distance(
             far, present = joins * far_of[k, f], joins * present_in[slot, f]
             share = seen[f] * (entry[slot, f] if j < m else 1.0)
             others = here[f] - present
-            reach = (
-                joins * (reach_of[slot, f] + stretch[f] * gap_of[row, f]) + pull[f] * far + shift[f] * present
-            )
+            reach = joins * (reach_of[slot, f] + stretch[f] * gap_of[row, f]) + pull[f] * far + shift[f] * present
             after = total[f] + change_by_joining(far, share, everyone[f], reach, others)
             gap = separation_from(after, n_pairs[f] + seen[f] * others * (1.0 - present), variant)
             weight -= precision_sum[f] * gap
@@ -201,11 +193,7 @@ def item_joins(
         if j != left:
             here, there = at + left * room + j, at + j * room + left
             for f in range(width):
-                gap = (
-                    (1.0 + stretch[f]) * gap_of[here, f]
-                    + pull[f] * far[j, f]
-                    + shift[f] * present[first + j, f]
-                )
+                gap = (1.0 + stretch[f]) * gap_of[here, f] + pull[f] * far[j, f] + shift[f] * present[first + j, f]
                 set_gap(gap_of, reach, here, there, first + j, f, gap)
     reach[own, :] = visit.reach
     if k >= n_local:
@@ -223,9 +211,7 @@ def item_joins(
 
 
 @kernel
-def grow_cluster(
-    visit: Visit, centroids: Centroids, r: int, slot: int, f: int, far: float, square: float
-) -> None:
+def grow_cluster(visit: Visit, centroids: Centroids, r: int, slot: int, f: int, far: float, square: float) -> None:
     """Size, spread and sums after the item has joined a cluster, `square` its squares to the members added up."""
     seen, size, present = visit.seen[f], centroids.size[slot, f], centroids.present[slot, f]
     share, others = seen * centroids.entry[slot, f], visit.present[f] - present
@@ -384,9 +370,7 @@ def weigh_sides(parting: Parting, centroids: Centroids, together: bool) -> None:
 
 
 @kernel
-def log_parting(
-    parting: Parting, centroids: Centroids, state: State, coupling: Coupling, together: bool
-) -> float:
+def log_parting(parting: Parting, centroids: Centroids, state: State, coupling: Coupling, together: bool) -> float:
     """Log of the coupling with the sides apart over that with the sides together."""
     weigh_sides(parting, centroids, together)
     result = 0.0

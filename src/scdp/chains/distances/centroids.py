@@ -61,14 +61,7 @@ def gap_powers(items: DistanceItems, state: State) -> tuple[Floats, int, int]:
                 for b in range(BATCH):
                     row[b] = items.row_start[members.item[k + min(b, n - 1)]]
                 sums_by_cluster(
-                    sums,
-                    widest,
-                    local_slot,
-                    weight,
-                    items.squared,
-                    first_position,
-                    items.member_start[r + 1],
-                    row,
+                    sums, widest, local_slot, weight, items.squared, first_position, items.member_start[r + 1], row
                 )
                 for b in range(n):
                     position = position_of(items, members.item[k + b])
@@ -395,9 +388,7 @@ def log_joint_of_distances(items: DistanceItems, state: State, concentration_pri
     whole = np.array([0]), np.array([type_counts.shape[0]])
     return (
         log_data_of_distances(items, state)
-        + log_partition_prior(
-            counts, items.slot_start, items.slot_end, state.cluster_concentration, state.discount
-        )
+        + log_partition_prior(counts, items.slot_start, items.slot_end, state.cluster_concentration, state.discount)
         + log_partition_prior(type_counts, whole[0], whole[1], state.type_concentration)
         + log_precision_prior(state, type_counts)
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])
@@ -406,9 +397,7 @@ def log_joint_of_distances(items: DistanceItems, state: State, concentration_pri
 
 
 @kernel
-def log_joint_of_centroids(
-    items: DistanceItems, state: State, variant: int, concentration_priors: Floats
-) -> float:
+def log_joint_of_centroids(items: DistanceItems, state: State, variant: int, concentration_priors: Floats) -> float:
     """The same for SCDP-3: times the coupling of precisions and gaps between centroids."""
     coupling = log_coupling_of_centroids(state, centroids_of(items, state.cluster, variant))
     return log_joint_of_distances(items, state, concentration_priors) + coupling

@@ -56,13 +56,7 @@ from scdp.chains.items import DistanceItems
 from scdp.chains.separation.coupling import VARIANTS, precision_prior_given
 from scdp.chains.separation.types import coupled_prior, slice_separation_rate
 from scdp.chains.state import Info, Plan, Priors, State
-from scdp.chains.vectors.clusters import (
-    NEW,
-    groups_with_hidden,
-    list_candidates,
-    order_by_type,
-    widest_range,
-)
+from scdp.chains.vectors.clusters import NEW, groups_with_hidden, list_candidates, order_by_type, widest_range
 from scdp.errors import InputError
 
 
@@ -241,9 +235,7 @@ def resample_clusters_by_distance(
         add_to_scatter(own_scatter, 0, sums[b], own - start, items, i, row, prior_weight, -1)
         if own_scatter.size[0] > 0:
             fill_form(forms, own_row, own_scatter, 0, row, prior_weight)
-        m = list_candidates(
-            table_row, candidate, log_weight, scatters.size, own, start, high[r], own_row, logs
-        )
+        m = list_candidates(table_row, candidate, log_weight, scatters.size, own, start, high[r], own_row, logs)
         for j in range(m):
             sums_row[j] = candidate[j] - start
         candidate[m], table_row[m], sums_row[m] = NEW, new_row, zero_row
@@ -258,9 +250,7 @@ def resample_clusters_by_distance(
         if centroids is not None:
             item_leaves(visit, current, items, plain_sums, b, i, own, n_local)
             gap_row = current.gap_start[r] + (own - start) * current.room[r]
-            add_log_couplings_by_distance(
-                log_weight, candidate, m, start, gap_row, visit, current, state, coupling
-            )
+            add_log_couplings_by_distance(log_weight, candidate, m, start, gap_row, visit, current, state, coupling)
         chosen = candidate[choose(rng, log_weight, m + 1)]
         if chosen == own:
             if centroids is not None:
@@ -307,9 +297,7 @@ def distance_sweep(
     if len(items.hidden):
         cluster, moved, opened, in_clusters = resample_clusters_by_distance(rng, items, state, centroids)
         state = state._replace(cluster=cluster)
-        cluster, accepted, in_moves = split_merge_by_distance(
-            rng, items, state, plan.split_merge_attempts, centroids
-        )
+        cluster, accepted, in_moves = split_merge_by_distance(rng, items, state, plan.split_merge_attempts, centroids)
         # Of the moves accepted, each split made one cluster more and each merge one less.
         opened += (accepted + n_distinct(cluster) - n_distinct(state.cluster)) // 2
         state = state._replace(cluster=cluster)
@@ -348,9 +336,7 @@ def update_types(
     return state._replace(type=types, precision=precision), moved, negative
 
 
-def update_separation_rate(
-    rng: np.random.Generator, state: State, centroids: Centroids, priors: Priors
-) -> State:
+def update_separation_rate(rng: np.random.Generator, state: State, centroids: Centroids, priors: Priors) -> State:
     """SCDP-3's separation rate, where it is learned."""
 
     def log_coupling_at(value: float) -> float:
@@ -364,9 +350,7 @@ def update_separation_rate(
 def check_plan(plan: Plan) -> None:
     """Refuse what needs means, which distances do not have."""
     if plan.scheme == "paper":
-        raise InputError(
-            "scheme='paper' samples cluster means, which distances do not have: use scheme='collapsed'"
-        )
+        raise InputError("scheme='paper' samples cluster means, which distances do not have: use scheme='collapsed'")
     if plan.conditioning == "published":
         raise InputError(
             "conditioning='published' weighs powers of the density of each cluster mean, which distances do not have: "

@@ -132,9 +132,7 @@ def sum_over_list(
         place = items.place[listed[k]]
         turn = (k % TURNS) * width
         for f in range(0, width, LANES):
-            add_products(
-                sums, turn + f, weight, (base + place) * width + f, items.squared, (row + place) * width + f
-            )
+            add_products(sums, turn + f, weight, (base + place) * width + f, items.squared, (row + place) * width + f)
     for f in range(width):
         sums[0, f] += sums[1, f]
 
@@ -157,9 +155,7 @@ def list_members(cluster: Integers, n_slots: int) -> Members:
 
 @kernel
 def empty_scatters(n_slots: int, n_features: int) -> Scatters:
-    return Scatters(
-        np.zeros(n_slots, np.int64), np.zeros((n_slots, n_features)), np.zeros((n_slots, n_features))
-    )
+    return Scatters(np.zeros(n_slots, np.int64), np.zeros((n_slots, n_features)), np.zeros((n_slots, n_features)))
 
 
 @kernel

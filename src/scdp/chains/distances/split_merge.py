@@ -74,13 +74,7 @@ def log_evidence(scatters: Scatters, side: int, prior_weight: float, discount: f
 
 @kernel
 def add_to_side(
-    scatters: Scatters,
-    side: int,
-    at_side: Floats,
-    at_other: Floats,
-    items: DistanceItems,
-    state: State,
-    i: int,
+    scatters: Scatters, side: int, at_side: Floats, at_other: Floats, items: DistanceItems, state: State, i: int
 ) -> None:
     """Add item i to a side and to both together, given its sums over those already at each."""
     row = state.precision[state.type[i]]
@@ -184,9 +178,7 @@ def split_merge_by_distance(
             continue
         members = movable_members(rng, items, cluster, first, second)
         scatters = empty_scatters(3, items.observed.shape[1])
-        sides, log_proposal, met = allocate(
-            rng, items, state, weight, cluster, members, first, second, scatters
-        )
+        sides, log_proposal, met = allocate(rng, items, state, weight, cluster, members, first, second, scatters)
         negative += met
         start, end = items.slot_start[items.group[first]], items.slot_end[items.group[first]]
         n_together = n_used(counts, start, end) - (not together)

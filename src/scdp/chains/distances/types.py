@@ -47,13 +47,7 @@ def draw_prior_row(rng: np.random.Generator, state: State, grid_log: Floats, row
 
 @kernel
 def add_log_type_densities(
-    log_weight: Floats,
-    product: Floats,
-    n: int,
-    by_feature: Floats,
-    base: Floats,
-    gap: Floats,
-    observed: Floats,
+    log_weight: Floats, product: Floats, n: int, by_feature: Floats, base: Floats, gap: Floats, observed: Floats
 ) -> None:
     """Add to n log weights that of an item under precision column c, up to a constant of all columns."""
     for c in range(n):
@@ -160,9 +154,7 @@ def resample_types_by_distance(
                 for other in range(first, end):
                     entry = items.row_start[i] + items.place[members.item[other]]
                     for f in range(0, width, LANES):
-                        add_products(
-                            sums, (other - first) * width + f, change, f, items.squared, entry * width + f
-                        )
+                        add_products(sums, (other - first) * width + f, change, f, items.squared, entry * width + f)
     precision = np.ascontiguousarray(columns[:, n_auxiliary : n_auxiliary + high].T)
     return types, precision, moved, negative
 
@@ -215,9 +207,7 @@ def log_density(terms: Terms, f: int, shape: float, rate: float, x: float) -> fl
 
 
 @kernel
-def slice_step(
-    rng: np.random.Generator, terms: Terms, f: int, shape: float, rate: float, value: float
-) -> float:
+def slice_step(rng: np.random.Generator, terms: Terms, f: int, shape: float, rate: float, value: float) -> float:
     """One slice-sampling update of a precision under row f of the terms; leaves its density invariant.
 
     Neal (2003): a level under the density, an interval of fixed width thrown at random around the point, stepped out
@@ -362,9 +352,7 @@ def fill_term(terms: Terms, j: int, cells: Cells, cell: int, precision: Floats, 
 
 
 @kernel
-def choose_grid_row(
-    rng: np.random.Generator, state: State, terms: Terms, count: Floats, grid_log: Floats
-) -> int:
+def choose_grid_row(rng: np.random.Generator, state: State, terms: Terms, count: Floats, grid_log: Floats) -> int:
     """A grid row for a type, given how many items have each feature."""
     for g in range(state.grid.shape[0]):
         grid_log[g] = state.grid_log_weight[g]

@@ -92,10 +92,7 @@ class Ranks(NamedTuple):
 def ranks_of(cluster: Integers, n_slots: int) -> Ranks:
     """The order of the clusters of a state."""
     ranks = Ranks(
-        np.empty(n_slots + 1, np.int64),
-        np.zeros(1, np.int64),
-        np.zeros(n_slots, np.int64),
-        np.full(n_slots, NOBODY),
+        np.empty(n_slots + 1, np.int64), np.zeros(1, np.int64), np.zeros(n_slots, np.int64), np.full(n_slots, NOBODY)
     )
     for i in range(cluster.shape[0] - 1, -1, -1):
         ranks.size[cluster[i]] += 1
@@ -178,9 +175,7 @@ def rank_weighted(ranks: Ranks, values: Floats) -> float:
 
 
 @kernel
-def rank_weighted_after_join(
-    ranks: Ranks, values: Floats, prefix: Floats, weighted: float, slot: int, i: int
-) -> float:
+def rank_weighted_after_join(ranks: Ranks, values: Floats, prefix: Floats, weighted: float, slot: int, i: int) -> float:
     """`rank_weighted` as it would be if item i joined the cluster in `slot`: it moves up, those it passes down."""
     size, first = ranks.size[slot], ranks.first[slot]
     old = position(ranks, size, first)
@@ -265,13 +260,7 @@ def precision_prior_given(state: State, gaps: Floats) -> tuple[Floats, Floats, f
 
 @kernel
 def fill_factors(
-    factor: Floats,
-    base: Spread,
-    mean: Floats,
-    change: int,
-    rate: float,
-    prior_rate: Floats,
-    precision_sum: Floats,
+    factor: Floats, base: Spread, mean: Floats, change: int, rate: float, prior_rate: Floats, precision_sum: Floats
 ) -> float:
     """Per feature 1 + rate S_f / prior_rate into `factor`; returns -rate sum_f T_f S_f."""
     n = base.n + change

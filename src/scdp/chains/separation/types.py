@@ -72,9 +72,7 @@ def slice_step(
 
 
 @kernel
-def resample_means_exactly(
-    rng: np.random.Generator, items: Items, state: State, variant: int
-) -> tuple[Floats, int]:
+def resample_means_exactly(rng: np.random.Generator, items: Items, state: State, variant: int) -> tuple[Floats, int]:
     """Every coordinate of every used mean given the rest: Gaussian in the published variant, else by slices.
 
     Returns the means and how many coordinates had no proper conditional (negative precision): those stay.
@@ -157,12 +155,7 @@ def resample_means_from_candidates(
 
 @kernel
 def resample_types_by_auxiliary(
-    rng: np.random.Generator,
-    items: Items,
-    state: State,
-    means: Floats,
-    log_new_factor: float,
-    n_auxiliary: int,
+    rng: np.random.Generator, items: Items, state: State, means: Floats, log_new_factor: float, n_auxiliary: int
 ) -> tuple[Integers, Floats, int]:
     """One pass over every item's type; returns type slots, precision rows and how many items moved."""
     n, n_features = items.points.shape
@@ -258,9 +251,7 @@ def conditioned_sweep(
     return state, Info(moved, 0, moved_types, opened, improper)
 
 
-def update_types(
-    rng: np.random.Generator, state: State, items: Items, plan: Plan, variant: int
-) -> tuple[State, int]:
+def update_types(rng: np.random.Generator, state: State, items: Items, plan: Plan, variant: int) -> tuple[State, int]:
     """Types and precisions under the prior that the means imply."""
     rate, grid_log, log_mass = types_given_means(items, state, variant)
     implied = state._replace(rate=rate, grid_log_weight=grid_log)
@@ -288,9 +279,7 @@ def coupled_prior(state: State, plan: Plan, priors: Priors, gaps: Floats, n_pair
     return state._replace(shape=np.full_like(state.shape, prior.shape + more), rate=rate)
 
 
-def resample_separation_rate(
-    rng: np.random.Generator, state: State, variant: int, shape: float, rate: float
-) -> float:
+def resample_separation_rate(rng: np.random.Generator, state: State, variant: int, shape: float, rate: float) -> float:
     """The separation rate under a Gamma(shape, rate) prior: Gamma in the published variant, else by a slice."""
     used = np.unique(state.cluster)
     spread = spread_of(state.means, used)
@@ -310,11 +299,7 @@ def resample_separation_rate(
 
 
 def slice_separation_rate(
-    rng: np.random.Generator,
-    value: float,
-    shape: float,
-    rate: float,
-    log_coupling_at: Callable[[float], float],
+    rng: np.random.Generator, value: float, shape: float, rate: float, log_coupling_at: Callable[[float], float]
 ) -> float:
     """A slice step for the logarithm of the separation rate, under a Gamma(shape, rate) prior."""
 

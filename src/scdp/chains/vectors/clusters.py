@@ -104,9 +104,7 @@ def log_prior_of_labels(
     """
     whole = np.array([0]), np.array([type_counts.shape[0]])
     return (
-        log_partition_prior(
-            counts, items.slot_start, items.slot_end, state.cluster_concentration, state.discount
-        )
+        log_partition_prior(counts, items.slot_start, items.slot_end, state.cluster_concentration, state.discount)
         + log_partition_prior(type_counts, whole[0], whole[1], state.type_concentration)
         + log_precision_prior(state, type_counts)
         + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])
@@ -119,9 +117,7 @@ def log_joint(items: Items, state: State, concentration_priors: Floats) -> float
     """Everything: data, clusters, types, precisions and concentrations."""
     counts = slot_counts(state.cluster, items.known_in_slot.shape[0])
     type_counts = slot_counts(state.type, state.precision.shape[0])
-    return log_data(items, state) + log_prior_of_labels(
-        items, state, counts, type_counts, concentration_priors
-    )
+    return log_data(items, state) + log_prior_of_labels(items, state, counts, type_counts, concentration_priors)
 
 
 class Table(NamedTuple):
@@ -136,23 +132,13 @@ class Table(NamedTuple):
 @kernel
 def make_table(n_rows: int, n_features: int) -> Table:
     return Table(
-        np.empty((n_rows, n_features)),
-        np.empty((n_rows, n_features)),
-        np.empty((n_rows, n_features)),
-        np.empty(n_rows),
+        np.empty((n_rows, n_features)), np.empty((n_rows, n_features)), np.empty((n_rows, n_features)), np.empty(n_rows)
     )
 
 
 @kernel
 def fill_row(
-    table: Table,
-    at: int,
-    weight: Floats,
-    pull: Floats,
-    slot: int,
-    row: Floats,
-    prior_weight: float,
-    logs: bool,
+    table: Table, at: int, weight: Floats, pull: Floats, slot: int, row: Floats, prior_weight: float, logs: bool
 ) -> None:
     """Write into row `at` the predictive of the cluster sums at `slot` for items of precisions `row`."""
     mean, inverse, log_inverse, half_log = table
@@ -230,9 +216,7 @@ def list_candidates(
 
 
 @kernel
-def add_log_predictives(
-    log_weight: Floats, table_row: Integers, m: int, table: Table, items: Items, i: int
-) -> None:
+def add_log_predictives(log_weight: Floats, table_row: Integers, m: int, table: Table, items: Items, i: int) -> None:
     """Add to each of m log weights the log density of item i under its table row, up to a common constant.
 
     The hottest loops of all, so they stand inline: a call with its dozen arrays would cost more than a row.

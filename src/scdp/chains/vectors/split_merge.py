@@ -51,9 +51,7 @@ def draw_pair(rng: np.random.Generator, items: SlotItems) -> tuple[int, int]:
 
 
 @kernel
-def log_join(
-    sums: Sums, side: int, items: Items, i: int, row: Floats, prior_weight: float, discount: float
-) -> float:
+def log_join(sums: Sums, side: int, items: Items, i: int, row: Floats, prior_weight: float, discount: float) -> float:
     """Log of count times predictive density of item i at one side, up to a constant equal on both sides."""
     total = 0.0
     product = 1.0
@@ -81,9 +79,7 @@ def log_evidence(sums: Sums, side: int, prior_weight: float, discount: float) ->
 
 
 @kernel
-def movable_members(
-    rng: np.random.Generator, items: SlotItems, cluster: Integers, first: int, second: int
-) -> Integers:
+def movable_members(rng: np.random.Generator, items: SlotItems, cluster: Integers, first: int, second: int) -> Integers:
     """The other hidden items of the two clusters, in random order."""
     members = np.empty(items.hidden.shape[0], np.int64)
     m = 0
@@ -149,9 +145,7 @@ def log_split_ratio(sums: Sums, state: State, n_clusters: int) -> float:
         sums.size[both] += sums.size[side]
         sums.weight[both, :] += sums.weight[side, :]
         sums.pull[both, :] += sums.pull[side, :]
-    apart = log_evidence(sums, OPENED, prior_weight, discount) + log_evidence(
-        sums, KEPT, prior_weight, discount
-    )
+    apart = log_evidence(sums, OPENED, prior_weight, discount) + log_evidence(sums, KEPT, prior_weight, discount)
     together = log_evidence(sums, both, prior_weight, discount)
     return log_opening(state, n_clusters) + apart - together
 

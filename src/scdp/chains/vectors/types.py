@@ -31,9 +31,7 @@ def draw_means(rng: np.random.Generator, items: Items, state: State) -> tuple[Fl
 
 
 @kernel
-def draw_mean_variance(
-    rng: np.random.Generator, means: Floats, used: Integers, shape: float, rate: float
-) -> float:
+def draw_mean_variance(rng: np.random.Generator, means: Floats, used: Integers, shape: float, rate: float) -> float:
     """The variance of the mean prior; its inverse has a Gamma(shape, rate) prior."""
     square = 0.0
     for slot in used:
@@ -139,9 +137,7 @@ def log_new_type(
 
 
 @kernel
-def draw_precision(
-    rng: np.random.Generator, state: State, count: Floats, square: Floats, row: Floats
-) -> None:
+def draw_precision(rng: np.random.Generator, state: State, count: Floats, square: Floats, row: Floats) -> None:
     """Fill `row` with precisions given, per feature, the number of residuals and the sum of their squares."""
     for f in range(row.shape[0]):
         draw = rng.standard_gamma(state.shape[f] + 0.5 * count[f])
@@ -225,9 +221,7 @@ def resample_types(
                 candidate[m] = kind
                 log_weight[m] = logs[counts[kind]]
                 m += 1
-        add_log_densities(
-            log_weight, candidate, m, precision, log_precision, half_log, observed, complete, square
-        )
+        add_log_densities(log_weight, candidate, m, precision, log_precision, half_log, observed, complete, square)
         candidate[m] = NEW
         if state.grid.shape[0] > 0:
             grid_weights(state, observed, square, grid_log)

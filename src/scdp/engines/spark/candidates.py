@@ -23,14 +23,7 @@ from scdp._typing import Integers
 from scdp.blocking.index import ROUNDING, Oversized, ends_of, rarities, searched
 from scdp.blocking.pairs import MOST_LINKS
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
-from scdp.engines.spark.keys import (
-    PAIRS,
-    chain_pairs,
-    key_entries,
-    sort_texts,
-    sorted_entries,
-    varied_columns,
-)
+from scdp.engines.spark.keys import PAIRS, chain_pairs, key_entries, sort_texts, sorted_entries, varied_columns
 from scdp.engines.spark.tables import (
     SparkRecords,
     batch_of,
@@ -69,9 +62,7 @@ def token_weights(n_records: int, max_block: int) -> NDArray[np.float64]:
     return rarities(sizes, n_records)
 
 
-def _postings(
-    thresholds: Mapping[int, float], weights: NDArray[np.float64], batches: Iterable[Any]
-) -> Iterator[Any]:
+def _postings(thresholds: Mapping[int, float], weights: NDArray[np.float64], batches: Iterable[Any]) -> Iterator[Any]:
     for table in whole_groups(batches, ("rule", "row")):
         for part in _by_rule(table):
             yield from sliced(posted(part, weights, thresholds[part.column("rule")[0].as_py()]), 20_000)
@@ -106,9 +97,7 @@ def posted(table: Any, weights: NDArray[np.float64], rarity: float) -> Any:
     )
 
 
-def _pairs(
-    thresholds: Mapping[int, float], weights: NDArray[np.float64], batches: Iterable[Any]
-) -> Iterator[Any]:
+def _pairs(thresholds: Mapping[int, float], weights: NDArray[np.float64], batches: Iterable[Any]) -> Iterator[Any]:
     for table in whole_groups(batches, ("rule", "key")):
         for part in _by_rule(table):
             rule = part.column("rule")[0].as_py()
@@ -325,9 +314,7 @@ def _expanded(pairs: Any) -> Any:
 
     links = _both_ways(pairs.where("linked"))
     hubs = links.groupBy("one").count().where(f"count > {MOST_LINKS}").select("one")
-    open_links = links.join(hubs, "one", "left_anti").join(
-        hubs.withColumnRenamed("one", "other"), "other", "left_anti"
-    )
+    open_links = links.join(hubs, "one", "left_anti").join(hubs.withColumnRenamed("one", "other"), "other", "left_anti")
     meeting = _both_ways(pairs).withColumnRenamed("other", "partner").join(open_links, "one")
     reached = meeting.where("partner != other").select(
         F.least("partner", "other").alias("left"), F.greatest("partner", "other").alias("right")

@@ -43,16 +43,7 @@ from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, search_blocked, settle
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
-from scdp.linkage.shards import (
-    ENTRIES_AT_ONCE,
-    BlockedDraws,
-    Draws,
-    InThreads,
-    Progress,
-    Shard,
-    all_apart,
-    ties_of,
-)
+from scdp.linkage.shards import ENTRIES_AT_ONCE, BlockedDraws, Draws, InThreads, Progress, Shard, all_apart, ties_of
 from scdp.table.records import Records
 
 Edges = tuple[Integers, Integers]
@@ -74,9 +65,7 @@ def components(rows: Any, edges: Any) -> Any:
             # A large star makes no more edges than it gets; a small one repeats some.
             hung = saved(_star(_star(hung, large_star), small_star).distinct())
     labels = hung.select(F.col("one").alias("row"), F.col("other").alias("component"))
-    return (
-        rows.select("row").join(labels, "row", "left").withColumn("component", F.coalesce("component", "row"))
-    )
+    return rows.select("row").join(labels, "row", "left").withColumn("component", F.coalesce("component", "row"))
 
 
 def _hung(edges: Any) -> Any:
@@ -266,9 +255,7 @@ class GivenRows(NamedTuple):
 TIE = -np.inf
 
 
-def sample_components(
-    labels: Any, pairs: Any, ensemble: Ensemble, n_draws: int, seed: int, given: Any = None
-) -> Any:
+def sample_components(labels: Any, pairs: Any, ensemble: Ensemble, n_draws: int, seed: int, given: Any = None) -> Any:
     """(row, draws) of the rows in pairs (left, right, features), from (row, component). Not computed yet.
 
     `given` is None, or has a `GivenRows` of all rows as its value.
@@ -318,12 +305,7 @@ def collected_draws(sampled: Any, known: Integers, n_draws: int) -> Draws:
 
 
 def cluster_on_spark(
-    records: SparkRecords,
-    blocking: Blocking,
-    job: CompareJob,
-    n_draws: int,
-    seed: int,
-    given: GivenRows | None = None,
+    records: SparkRecords, blocking: Blocking, job: CompareJob, n_draws: int, seed: int, given: GivenRows | None = None
 ) -> Any:
     """(row, draws) of every row that may be together with another, in no order; computed and kept by executors."""
     check_fields(job.fields)

@@ -17,16 +17,7 @@ from scdp.blocking.expressions import Expression, text
 from scdp.blocking.hashes import hash_texts, scattered
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
-from scdp.engines.spark.tables import (
-    ROW,
-    SparkRecords,
-    batch_of,
-    batch_records,
-    in_order,
-    integers,
-    mapped,
-    sliced,
-)
+from scdp.engines.spark.tables import ROW, SparkRecords, batch_of, batch_records, in_order, integers, mapped, sliced
 
 NumberedRule = tuple[int, Equal | Identical | Overlap]
 ENTRIES = "rule int, key long, row long"
@@ -43,9 +34,7 @@ def key_entries(records: SparkRecords, rules: Sequence[NumberedRule]) -> Any:
     return mapped(records.cells(names), make, ENTRIES)
 
 
-def _entries(
-    rules: Sequence[NumberedRule], names: Sequence[str], source: str, batches: Iterable[Any]
-) -> Iterator[Any]:
+def _entries(rules: Sequence[NumberedRule], names: Sequence[str], source: str, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         maker, rows = KeyMaker(TextColumns(batch_records(batch, names, source))), integers(batch, ROW)
         for number, rule in rules:

@@ -265,9 +265,7 @@ def _check_ids(plain: Any, key: str, id: str, source: str) -> None:
         return
     if wrong[0][0] is None:
         raise InputError(f"{source}: a record has no {id!r}; fill that cell or leave the row out")
-    raise InputError(
-        f"{source}: {wrong[0][1]} records have the same {id!r}, {wrong[0][0]!r}; give each record its own"
-    )
+    raise InputError(f"{source}: {wrong[0][1]} records have the same {id!r}, {wrong[0][0]!r}; give each record its own")
 
 
 def in_order(frame: Any, *columns: str) -> Any:

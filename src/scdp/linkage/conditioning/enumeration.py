@@ -229,9 +229,7 @@ def list_steps(
 
 
 @kernel
-def rescan(
-    few: Few, weights: Weights, states: States, codes: Integers, law: Floats, n_rescans: int
-) -> Floats:
+def rescan(few: Few, weights: Weights, states: States, codes: Integers, law: Floats, n_rescans: int) -> Floats:
     """The law after every record was taken out and placed again so many times, each time in a random order."""
     n, n_states = few.pair_met.shape[0], states.shape[0]
     towards, share, n_steps = list_steps(few, weights, states, codes, False)
@@ -282,12 +280,7 @@ def merge(few: Few, weights: Weights, states: States, codes: Integers, law: Floa
 
 @kernel
 def look_at_few(
-    few_items: Integers,
-    neighbours: Neighbours,
-    score: Floats,
-    weights: Weights,
-    known: Integers,
-    given_sizes: Integers,
+    few_items: Integers, neighbours: Neighbours, score: Floats, weights: Weights, known: Integers, given_sizes: Integers
 ) -> tuple[Few, Integers]:
     """A few free records as arrays, and the given clusters that they meet; no record if these are too many."""
     n = few_items.shape[0]

@@ -34,13 +34,7 @@ NOT_YET, NEVER = -1, -2
 
 @kernel
 def keeps(
-    items: Integers,
-    first: int,
-    last: int,
-    cluster: Integers,
-    limits: Limits,
-    holds: Integers,
-    home: Integers,
+    items: Integers, first: int, last: int, cluster: Integers, limits: Limits, holds: Integers, home: Integers
 ) -> bool:
     """Whether the records of a component keep the conditions; `holds` counts the records of a source by cluster."""
     kept = True
@@ -204,26 +198,13 @@ def condition_draws(
             first, last = bounds[component], bounds[component + 1]
             kept = keeps(items, first, last, cluster, limits, holds, home)
             attempt = 0
-            is_tried = last - first <= (
-                MOST_TRIED if keeps_apart(items, first, last, limits) else MOST_RECORDS
-            )
+            is_tried = last - first <= (MOST_TRIED if keeps_apart(items, first, last, limits) else MOST_RECORDS)
             while not kept and attempt < TRIES and is_tried:
                 attempt += 1
                 take_out(items, first, last, cluster, limits, holds, room)
                 again = mixed(streams[d], np.uint64(attempt))
                 place_component(
-                    neighbours,
-                    score,
-                    weights,
-                    n_rescans,
-                    again,
-                    names,
-                    items,
-                    first,
-                    last,
-                    n_known,
-                    cluster,
-                    room,
+                    neighbours, score, weights, n_rescans, again, names, items, first, last, n_known, cluster, room
                 )
                 count_sources(items, first, last, cluster, limits, holds, 1)
                 kept = keeps(items, first, last, cluster, limits, holds, home)
@@ -236,17 +217,7 @@ def condition_draws(
             few_items = np.sort(items[first:last])
             if begins[component] == NOT_YET:
                 labels, total = conditional_law(
-                    few_items,
-                    neighbours,
-                    score,
-                    weights,
-                    n_rescans,
-                    known,
-                    given_sizes,
-                    limits,
-                    holds,
-                    home,
-                    cluster,
+                    few_items, neighbours, score, weights, n_rescans, known, given_sizes, limits, holds, home, cluster
                 )
                 if n_kept + total.shape[0] > laws_total.shape[0]:
                     more = n_kept + 2 * total.shape[0]

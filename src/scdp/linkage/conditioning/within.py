@@ -231,14 +231,10 @@ def place_within(
     room.free[:n_free] = n_known + items
     leaders = items[bounds.leads[items]]
     for scan in range(1 + n_rescans):
-        n_free = place_leaders(
-            neighbours, score, weights, stream, scan, names, leaders, cluster, bounds, room, n_free
-        )
+        n_free = place_leaders(neighbours, score, weights, stream, scan, names, leaders, cluster, bounds, room, n_free)
     if weights.merge > NO_MERGE and items.shape[0] >= FEWEST_TO_MERGE:
         scan = 1 + n_rescans
         n_free = merge_leaders(
             neighbours, score, weights, stream, scan, names, items, n_known, cluster, bounds, room, n_free
         )
-        place_leaders(
-            neighbours, score, weights, stream, scan + 1, names, leaders, cluster, bounds, room, n_free
-        )
+        place_leaders(neighbours, score, weights, stream, scan + 1, names, leaders, cluster, bounds, room, n_free)

@@ -254,29 +254,13 @@ def place_component(
         room.free[n_free] = n_known + items[place]
         n_free += 1
     for scan in range(1 + n_rescans):
-        n_free = place_each(
-            neighbours, score, weights, stream, scan, names, items, first, last, cluster, room, n_free
-        )
+        n_free = place_each(neighbours, score, weights, stream, scan, names, items, first, last, cluster, room, n_free)
     if weights.merge > NO_MERGE and last - first >= FEWEST_TO_MERGE:
         scan = 1 + n_rescans
         n_free = merge_clusters(
-            neighbours,
-            score,
-            weights,
-            stream,
-            scan,
-            names,
-            items,
-            first,
-            last,
-            n_known,
-            cluster,
-            room,
-            n_free,
+            neighbours, score, weights, stream, scan, names, items, first, last, n_known, cluster, room, n_free
         )
-        place_each(
-            neighbours, score, weights, stream, scan + 1, names, items, first, last, cluster, room, n_free
-        )
+        place_each(neighbours, score, weights, stream, scan + 1, names, items, first, last, cluster, room, n_free)
 
 
 @kernel
@@ -375,18 +359,7 @@ def sample_partitions(
             continue
         for draw in range(len(streams)):
             place_component(
-                neighbours,
-                score,
-                weights,
-                n_rescans,
-                streams[draw],
-                names,
-                items,
-                first,
-                last,
-                n_known,
-                cluster,
-                room,
+                neighbours, score, weights, n_rescans, streams[draw], names, items, first, last, n_known, cluster, room
             )
             for place in range(first, last):
                 i = items[place]

@@ -169,9 +169,7 @@ def place_small(
         k = OPEN
         if n_touched:
             chance = mixed(key[i], odd)
-            k = choose_small(
-                n_touched, 1, weights.bias, weights.floor, by_size, chance, touched, total, met, size
-            )
+            k = choose_small(n_touched, 1, weights.bias, weights.floor, by_size, chance, touched, total, met, size)
         if k < 0:
             n_free -= 1
             k = free[n_free]
@@ -231,9 +229,7 @@ def merge_small(
         if n_touched == 0:
             continue
         chance, constant = mixed(key[order[place]], odd), weights.bias + weights.merge
-        k = choose_small(
-            n_touched, size[own], constant, weights.floor, by_size, chance, touched, total, met, size
-        )
+        k = choose_small(n_touched, size[own], constant, weights.floor, by_size, chance, touched, total, met, size)
         if k < 0:
             continue
         at = place

@@ -82,17 +82,13 @@ def learn_from_answers(
     """
     n_features = len(ensemble.knots.at)
     empty = TrainingFold(pairs, np.zeros(0, dtype=np.int64), None, ())
-    prior = Prior.of(
-        ensemble.knots, ensemble.knots.sign, ensemble.evidence is not None, [empty], PRIOR_SPREAD
-    )
+    prior = Prior.of(ensemble.knots, ensemble.knots.sign, ensemble.evidence is not None, [empty], PRIOR_SPREAD)
     assert prior.n_features == n_features
     rng = np.random.default_rng([seed, 11])
     orders = tuple(rng.permutation(len(compared.rows)) for _ in range(N_ORDERS))
     floor = 0.0 if ensemble.floors is None else float(ensemble.floors.mean())
     known = Pairs(pairs.n_items, pairs.left, pairs.right, pairs.features[:, :0])
-    fold = PreparedFold(
-        ensemble.places(pairs.features), known, compared.cluster, orders, ensemble.log_odds, floor
-    )
+    fold = PreparedFold(ensemble.places(pairs.features), known, compared.cluster, orders, ensemble.log_odds, floor)
     mode = maximise([fold], prior, prior.mean, None, MODE_STEPS)
     members = draw_members(
         [fold], prior, mode, UNTUNED, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step

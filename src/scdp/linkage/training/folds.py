@@ -30,9 +30,7 @@ def canonical_labels(labels: Iterable[Hashable]) -> Integers:
     return np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.int64)
 
 
-def held_out_sets(
-    labels: Integers, groups: NDArray[np.int64], n_folds: int, rng: np.random.Generator
-) -> list[Rows]:
+def held_out_sets(labels: Integers, groups: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> list[Rows]:
     """The rows each fold holds out: whole documents where there are enough, whole clusters otherwise.
 
     Folds of clusters are of about equal size and have at least two clusters each, or there would be nothing
@@ -89,9 +87,7 @@ def _partition(units: NDArray[np.int64], n_folds: int, rng: np.random.Generator)
     return [np.flatnonzero(fold_of[codes] == fold) for fold in range(n_folds)]
 
 
-def _halves(
-    clusters: NDArray[np.int64], n_clusters: int, n_folds: int, rng: np.random.Generator
-) -> list[Rows]:
+def _halves(clusters: NDArray[np.int64], n_clusters: int, n_folds: int, rng: np.random.Generator) -> list[Rows]:
     half = n_clusters // 2
     if n_clusters <= 10:
         every = list(combinations(range(n_clusters), half))
@@ -190,9 +186,7 @@ class PreparedFold(NamedTuple):
         if kept.all():
             return self
         places = Places(self.places.piece[kept], self.places.along[kept])
-        pairs = Pairs(
-            self.pairs.n_items, self.pairs.left[kept], self.pairs.right[kept], self.pairs.features[kept]
-        )
+        pairs = Pairs(self.pairs.n_items, self.pairs.left[kept], self.pairs.right[kept], self.pairs.features[kept])
         weight = None if self.stands_for is None else self.stands_for[~kept]
         floor = float(np.average(score[~kept], weights=weight))
         return self._replace(places=places, pairs=pairs, floor=floor, stands_for=None)
@@ -230,11 +224,7 @@ def choose_whole(cluster: Integers, group: Integers | None, rng: np.random.Gener
 
 
 def take_whole_clusters(
-    items: Integers,
-    cluster: Integers,
-    most: int,
-    rng: np.random.Generator,
-    most_together: float = np.inf,
+    items: Integers, cluster: Integers, most: int, rng: np.random.Generator, most_together: float = np.inf
 ) -> Integers:
     """Whole clusters, at least two, as many as there is room for by records and by pairs of one cluster."""
     names, codes = np.unique(cluster[items], return_inverse=True)
@@ -320,9 +310,7 @@ def make_knots(folds: Sequence[TrainingFold], sign: Integers, based: bool, rng: 
     return knots
 
 
-def prepare(
-    fold: TrainingFold, evidence: Evidence | None, knots: Knots, rng: np.random.Generator
-) -> PreparedFold:
+def prepare(fold: TrainingFold, evidence: Evidence | None, knots: Knots, rng: np.random.Generator) -> PreparedFold:
     """The fold with all columns of the score; evidence of a pair comes from other clusters than its own."""
     left, right = fold.pairs.left, fold.pairs.right
     together, weight = member_weights(fold.cluster, left, right)

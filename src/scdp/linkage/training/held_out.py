@@ -88,14 +88,11 @@ def calibrate(
         prepared = prepare(taught, evidence, ensemble.knots, rng)
         flat = maximise([prepared], prior, prior.mean, None, MODE_STEPS)
         fitted.append((prior.unpack(flat), prepared.log_odds))
-        tables.append(
-            None if evidence is None else _held_out_table(evidence, held, mean_partners(taught.cluster))
-        )
+        tables.append(None if evidence is None else _held_out_table(evidence, held, mean_partners(taught.cluster)))
     # Without evidence a few held-out clusters would be tuned into one, to make up for the doubt.
     spread = spread_of_bias(folds, prior.based) if prior.based else 0.0
     offsets = [
-        0.0 if table is None else rate_offset(table, fold, sizes)
-        for table, fold in zip(tables, folds, strict=True)
+        0.0 if table is None else rate_offset(table, fold, sizes) for table, fold in zip(tables, folds, strict=True)
     ]
     trials = []
     for number, (held, table) in enumerate(zip(folds, tables, strict=True)):
@@ -138,9 +135,7 @@ def weigh_tunings(trials: Sequence[HeldOutTrial], sizes: Integers) -> Tunings:
             + costs * np.log(n_drawn / n_true) ** 2
             + SHIFT_COST / np.sqrt(n_repeated) * tuning.shift**2
         )
-    probability = np.exp(
-        -SHARPNESS * min(n_repeated, MOST_REPEATED) * (losses - losses.min(axis=1, keepdims=True))
-    )
+    probability = np.exp(-SHARPNESS * min(n_repeated, MOST_REPEATED) * (losses - losses.min(axis=1, keepdims=True)))
     probability = (probability / probability.sum(axis=1, keepdims=True)).mean(axis=0)
     return Tunings(each, probability)
 

@@ -49,9 +49,7 @@ class Prior:
     based: bool
 
     @classmethod
-    def of(
-        cls, knots: Knots, sign: Integers, based: bool, folds: Sequence[TrainingFold], spread: PriorSpread
-    ) -> Prior:
+    def of(cls, knots: Knots, sign: Integers, based: bool, folds: Sequence[TrainingFold], spread: PriorSpread) -> Prior:
         n_features, n_pieces = knots.at.shape[0], knots.at.shape[1] - 1
         rise, rise_spread = np.zeros((n_features, n_pieces)), np.full((n_features, n_pieces), spread.rise)
         start = np.zeros(n_features)
@@ -68,11 +66,7 @@ class Prior:
         bias_spread = spread.bias if based else 4.0 * spread.bias
         mean = np.concatenate([rise.ravel(), np.zeros(n_features), [0.0, GROWTH, third]])
         spreads = np.concatenate(
-            [
-                rise_spread.ravel(),
-                np.full(n_features, spread.missing),
-                [bias_spread, spread.growth, spread.third],
-            ]
+            [rise_spread.ravel(), np.full(n_features, spread.missing), [bias_spread, spread.growth, spread.third]]
         )
         return cls(mean, spreads, sign, start, n_pieces, based)
 
@@ -179,15 +173,7 @@ def objective(
         for place, order in enumerate(orders):
             everyone = place == len(fold.orders)
             likelihood += log_likelihood_grad(
-                fold.pairs.neighbours,
-                score,
-                weights,
-                fold.cluster,
-                order,
-                everyone,
-                each,
-                by_score,
-                by_weights,
+                fold.pairs.neighbours, score, weights, fold.cluster, order, everyone, each, by_score, by_weights
             )
         by_height, by_missing = np.zeros((n_features, n_pieces + 1)), np.zeros(n_features)
         add_back(*fold.places, by_score, by_height, by_missing)

@@ -146,9 +146,7 @@ class Binary(ScoredPairBaseline):
         self.gamma_, self.C_ = 2.0**best_gamma, 2.0**best_c
         self.pair_accuracy_ = tried[best_gamma, best_c]
 
-    def _accuracy(
-        self, learn: tuple[Features, NDArray[np.bool_]], judge: tuple[Features, NDArray[np.bool_]]
-    ) -> float:
+    def _accuracy(self, learn: tuple[Features, NDArray[np.bool_]], judge: tuple[Features, NDArray[np.bool_]]) -> float:
         """Both kinds of pairs count the same, however many there are of each."""
         right = (_decision(self._fit_machine(*learn), judge[0]) > 0) == judge[1]
         return float(np.mean([right[judge[1] == kind].mean() for kind in np.unique(judge[1])]))
@@ -313,21 +311,14 @@ class ModernBinary(PairBaseline):
         self.threshold_, self.held_out_score_ = found[self.n_rounds_]
 
     def _fit_trees(
-        self,
-        features: Features,
-        table: PairTable,
-        pairs: Integers,
-        rng: np.random.Generator,
-        rounds: int,
+        self, features: Features, table: PairTable, pairs: Integers, rng: np.random.Generator, rounds: int
     ) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         pairs = pairs[self._looked_at[pairs]]
         chosen = self._sample_pairs(pairs, table.same, rng)
         self.pairs_available_, self.pairs_used_ = len(pairs), len(chosen)
-        model = HistGradientBoostingClassifier(
-            max_iter=rounds, early_stopping=False, random_state=self.random_state
-        )
+        model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=self.random_state)
         weights = class_weights(table.same, pairs, chosen)
         return model.fit(_without_unseen(features[chosen]), table.same[chosen], sample_weight=weights)
 
@@ -343,9 +334,7 @@ class ModernBinary(PairBaseline):
         mask = self._find_candidates(check_items(X) if groups is None else None, found.layout)
         if mask is not None:
             apart[~mask] = 1.0
-        return within_groups(
-            found.layout, cut(found.layout, merge_trees(found.layout, apart, LINK), self.threshold_)
-        )
+        return within_groups(found.layout, cut(found.layout, merge_trees(found.layout, apart, LINK), self.threshold_))
 
 
 def _without_unseen(features: Features) -> Features:

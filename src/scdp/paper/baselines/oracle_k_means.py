@@ -234,15 +234,11 @@ def k_means(
     rng = np.random.default_rng(seed)
     squared = squared_length(pair_features(items).astype(np.float64), weights)
     for group, k in enumerate(n_clusters):
-        labels[items.layout.members(group)] = implicit_k_means(
-            _square(items.layout, group, squared), k, rng, n_starts
-        )
+        labels[items.layout.members(group)] = implicit_k_means(_square(items.layout, group, squared), k, rng, n_starts)
     return labels
 
 
-def k_means_under(
-    items: Compared, metric: Floats, n_clusters: list[int], n_starts: int, seed: int
-) -> Integers:
+def k_means_under(items: Compared, metric: Floats, n_clusters: list[int], n_starts: int, seed: int) -> Integers:
     """k-means in each group under a learned metric: weights of features, or a full matrix for vectors."""
     if metric.ndim == 1:
         return k_means(items, n_clusters, n_starts, seed, metric)
@@ -317,9 +313,7 @@ class RCA(OracleBaseline):
     def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         table = PairTable.of(items.layout, labels)
         if not table.same.any():
-            raise InputError(
-                "RCA: no two training items are of one cluster, so nothing is known to vary within one"
-            )
+            raise InputError("RCA: no two training items are of one cluster, so nothing is known to vary within one")
         if isinstance(items, Vectors) and not np.isnan(items.values).any():
             inside = covariance_within(items.values, labels)
             self.metric_ = np.asarray(np.linalg.pinv(inside, rcond=NEGLIGIBLE, hermitian=True), np.float64)
@@ -336,7 +330,5 @@ class RCA(OracleBaseline):
             items = take_raw(items)
         full = self.metric_.ndim == 2
         if full and isinstance(items, Vectors) and np.isnan(items.values).any():
-            raise InputError(
-                "RCA learned a full matrix: X may not have missing values where training had none"
-            )
+            raise InputError("RCA learned a full matrix: X may not have missing values where training had none")
         return k_means_under(items, self.metric_, told, self.n_starts, self.random_state)

@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 from scdp._typing import Features, Floats, Integers
 from scdp.compare.distances import Distances, PairLayout, compute_distances
 from scdp.errors import InputError
-from scdp.paper.baselines.surface import (
-    UNKNOWN,
-    Baseline,
-    Items,
-    Rows,
-    canonical_labels,
-    check_groups,
-    check_items,
-)
+from scdp.paper.baselines.surface import UNKNOWN, Baseline, Items, Rows, canonical_labels, check_groups, check_items
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -70,9 +62,7 @@ class CutScores:
 
 def score_cuts(layout: PairLayout, trees: list[Floats | None], labels: Integers) -> CutScores:
     """The F of every cut, all groups cut at the same height."""
-    merges = [
-        _merges(tree, labels[layout.members(group)]) for group, tree in enumerate(trees) if tree is not None
-    ]
+    merges = [_merges(tree, labels[layout.members(group)]) for group, tree in enumerate(trees) if tree is not None]
     table = np.concatenate(merges) if merges else np.zeros((0, 3))
     table = table[np.argsort(table[:, 0], kind="stable")]
     joined = np.concatenate([np.zeros(1), np.cumsum(table[:, 1])])
@@ -197,9 +187,7 @@ class PairTable:
     def need_both_kinds(self, name: str) -> None:
         if self.same.all() or not self.same.any():
             kind = "one cluster" if self.same.any() else "two clusters"
-            raise InputError(
-                f"{name} learns from pairs of one cluster and of two: y has only pairs of {kind}"
-            )
+            raise InputError(f"{name} learns from pairs of one cluster and of two: y has only pairs of {kind}")
 
     def within(self, rows: Rows) -> tuple[PairLayout, Integers]:
         """The layout of some items alone, and where each of its pairs stands in this table."""

@@ -182,9 +182,7 @@ def sheets(table: PairTable, labels: Integers, chunk: int, rng: np.random.Genera
     return [_sheet(table, members) for members in rows if len(members) > 1]
 
 
-def endless_sheets(
-    table: PairTable, labels: Integers, chunk: int, rng: np.random.Generator
-) -> Iterator[Sheet]:
+def endless_sheets(table: PairTable, labels: Integers, chunk: int, rng: np.random.Generator) -> Iterator[Sheet]:
     """All documents in random order, again and again; nothing where no document has a pair."""
     fixed = sheets(table, labels, chunk, rng) if len(table.layout.labels) > 1 else None
     while True:
@@ -231,9 +229,7 @@ def cluster_groups(layout: PairLayout, scores: NDArray[np.float64]) -> Integers:
     return labels
 
 
-def prepare_pairs(
-    items: Compared, labels: Integers, rng: np.random.Generator
-) -> tuple[PairTable, Intervals, Codes]:
+def prepare_pairs(items: Compared, labels: Integers, rng: np.random.Generator) -> tuple[PairTable, Intervals, Codes]:
     """What both systems learn from."""
     table = PairTable.of(items.layout, labels)
     table.need_both_kinds("The scores of pairs")
@@ -349,9 +345,7 @@ class GraphPartition(ScoredPairBaseline):
 
     def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         steps = Steps("GraphPartition", 1 + (4 if len(self.updates) > 1 else 0), self.verbose)
-        self.n_updates_ = (
-            self._best_number(items, labels, steps) if len(self.updates) > 1 else self.updates[0]
-        )
+        self.n_updates_ = self._best_number(items, labels, steps) if len(self.updates) > 1 else self.updates[0]
         self.weights_ = self._train(items, labels, (self.n_updates_,))[self.n_updates_]
         steps.done("all training pairs")
 

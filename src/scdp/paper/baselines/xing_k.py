@@ -81,9 +81,7 @@ def full_objective(metric: Floats, similar: Floats, dissimilar: Floats, balance:
     if sign <= 0:
         return float("inf")
     lengths = np.sqrt(np.maximum(np.einsum("pf,pf->p", dissimilar @ metric, dissimilar), 0.0))
-    return float(
-        np.sum(similar * metric) - log_determinant - (balance * np.log(lengths.mean()) if balance else 0.0)
-    )
+    return float(np.sum(similar * metric) - log_determinant - (balance * np.log(lengths.mean()) if balance else 0.0))
 
 
 def learn_full(similar: Floats, dissimilar: Floats, balance: float, n_steps: int = 200) -> Floats:
@@ -111,13 +109,7 @@ def _full_gradient(metric: Floats, identity: Floats, moved: Floats, balance: flo
 
 
 def _projected_step(
-    metric: Floats,
-    gradient: Floats,
-    before: float,
-    size: float,
-    similar: Floats,
-    moved: Floats,
-    balance: float,
+    metric: Floats, gradient: Floats, before: float, size: float, similar: Floats, moved: Floats, balance: float
 ) -> tuple[Floats, float, float]:
     """Along the gradient, then back to positive matrices; the step grows after success and halves after failure."""
     size *= 2
@@ -178,9 +170,7 @@ def _program_gradient(metric: Floats, similar: Floats, dissimilar: Floats) -> Fl
 
 
 def _lengths(metric: Floats, dissimilar: Floats) -> Floats:
-    squares = (
-        np.einsum("pf,pf->p", dissimilar @ metric, dissimilar) if metric.ndim == 2 else dissimilar @ metric
-    )
+    squares = np.einsum("pf,pf->p", dissimilar @ metric, dissimilar) if metric.ndim == 2 else dissimilar @ metric
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
@@ -288,9 +278,7 @@ class XingK(OracleBaseline):
         from scdp.metrics import f_score
 
         if gold is None and len(self.metrics_) > 1:
-            raise InputError(
-                "XingK is an oracle: give predict(X, gold=...), or XingK(setting=..., n_clusters=...)"
-            )
+            raise InputError("XingK is an oracle: give predict(X, gold=...), or XingK(setting=..., n_clusters=...)")
         if isinstance(items, Distances) and self.scales_ is not None:
             items = take_raw(items) if self.raw else items.rescaled(self.scales_)
         told = self._told(items.layout, gold)
@@ -304,9 +292,7 @@ class XingK(OracleBaseline):
 
     def _cluster_by(self, items: Compared, metric: Floats, told: list[int]) -> Integers:
         if metric.ndim == 2 and isinstance(items, Vectors) and np.isnan(items.values).any():
-            raise InputError(
-                "XingK learned a full matrix: X may not have missing values; use form='diagonal'"
-            )
+            raise InputError("XingK learned a full matrix: X may not have missing values; use form='diagonal'")
         return k_means_under(items, metric, told, self.n_starts, self.random_state)
 
 

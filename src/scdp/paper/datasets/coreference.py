@@ -98,9 +98,7 @@ def read_tokens(text: str, source: str) -> Iterator[Token]:
             if inside <= last_of_multiword:
                 space = multiword_space and inside == last_of_multiword
             head = _integer(cells[6], source, number)
-            yield Token(
-                cells[1], cells[3], start + head - 1 if head else -1, cells[7], space, _brackets(cells[9])
-            )
+            yield Token(cells[1], cells[3], start + head - 1 if head else -1, cells[7], space, _brackets(cells[9]))
             position += 1
 
 
@@ -126,9 +124,7 @@ def read_spans(tokens: list[Token], source: str) -> list[Span]:
             if bracket["closed"] or bracket["at_once"]:
                 group = bracket["closed"] or group
                 if not open_spans.get(group):
-                    raise InputError(
-                        f"{source}, token {position}: entity {group} is closed but was never opened"
-                    )
+                    raise InputError(f"{source}, token {position}: entity {group} is closed but was never opened")
                 first, kind = open_spans[group].pop()
                 spans.append(Span(first, position, group, kind))
     left = [group for group, starts in open_spans.items() if starts]

@@ -87,8 +87,7 @@ _SOURCES = (
                 "raw/coraATDV.txt",
                 343799,
                 "ffecf63a950ddd9388bd98691734e362970eb8fe3dae7622a2dd8a2b5e14ae74",
-                f"{_GITHUB}/TeamCohen/secondstring/"
-                "44d67bb2c8af8e03c963717ce4c799ab051583ca/data/coraATDV.txt",
+                f"{_GITHUB}/TeamCohen/secondstring/44d67bb2c8af8e03c963717ce4c799ab051583ca/data/coraATDV.txt",
             ),
         ),
     ),
@@ -102,15 +101,9 @@ _SOURCES = (
         " at 70ba973519718ea45ae34b71ca63ab73f7253ba7",
         citation="The ACL Anthology, aclanthology.org",
         files=(
+            File("acl_authors_1400.csv", 441852, "2a2b216d5fffef7e7dc7dd66b86815391d5d79ab745b29fdc42f7a96893e20cc"),
             File(
-                "acl_authors_1400.csv",
-                441852,
-                "2a2b216d5fffef7e7dc7dd66b86815391d5d79ab745b29fdc42f7a96893e20cc",
-            ),
-            File(
-                "acl_authors_full.csv.gz",
-                1442889,
-                "2e080f71fc8895eddd5e7d160b1b251f3e5c1774cc7c5bdaf2e53f27c336eabb",
+                "acl_authors_full.csv.gz", 1442889, "2e080f71fc8895eddd5e7d160b1b251f3e5c1774cc7c5bdaf2e53f27c336eabb"
             ),
         ),
     ),
@@ -150,8 +143,7 @@ _SOURCES = (
                 "raw/restaurant.csv",
                 78051,
                 "0e2af2b51ffbe45dc9efba5c483a1dee6b83e8d8cde1b9bf10183ed6e9331f84",
-                f"{_GITHUB}/cleanzr/RLdata/"
-                "9acb2372780c18b35c532a81b252fe5717e6acc4/inst/extdata/restaurant.csv",
+                f"{_GITHUB}/cleanzr/RLdata/9acb2372780c18b35c532a81b252fe5717e6acc4/inst/extdata/restaurant.csv",
             ),
         ),
     ),
@@ -199,11 +191,7 @@ _SOURCES = (
         origin="Splink's historical figures; historical_5k.csv is our sample of its clusters in sha1 order",
         citation="Linacre et al. (2022), Splink, International Journal of Population Data Science 7",
         files=(
-            File(
-                "historical_5k.csv",
-                495759,
-                "fbb03cd86cb50cf6608facf6232a392b8c6460e44ee1b8163e22aae640b48d6c",
-            ),
+            File("historical_5k.csv", 495759, "fbb03cd86cb50cf6608facf6232a392b8c6460e44ee1b8163e22aae640b48d6c"),
             File(
                 "historical_figures_with_errors_50k.parquet",
                 1633737,
@@ -249,9 +237,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class _SameRulesAfterRedirect(HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> Any:
+    def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> Any:
         _refuse_open_transport(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -266,9 +252,7 @@ def fetch_file(url: str, target: Path, *, size: int, sha256: str, timeout: float
             stream.flush()
             os.fsync(stream.fileno())
         if digest != sha256:
-            raise InputError(
-                f"{url} gave a file with SHA-256 {digest[:12]}..., not the pinned {sha256[:12]}..."
-            )
+            raise InputError(f"{url} gave a file with SHA-256 {digest[:12]}..., not the pinned {sha256[:12]}...")
         os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"{target} cannot be written ({error.strerror or error})") from error

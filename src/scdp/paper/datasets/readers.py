@@ -60,9 +60,7 @@ def load_ace(folder: str | PathLike[str]) -> Labelled:
     """The proper-noun mentions of every document under `folder`, in the columns of `load_coreference`."""
     paths = sorted(Path(folder).rglob("*.apf.xml"))
     if not paths:
-        raise InputError(
-            f"{folder}: there is no .apf.xml file in this folder; give the folder of ACE's documents"
-        )
+        raise InputError(f"{folder}: there is no .apf.xml file in this folder; give the folder of ACE's documents")
     found = [mention for path in paths for mention in read_document(path)]
     columns: dict[str, list[str | None]] = {
         "name": [mention.name for mention in found],

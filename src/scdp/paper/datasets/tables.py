@@ -52,9 +52,7 @@ def _read(path: Path) -> Array:
     return rows
 
 
-def load_digits_task(
-    seed: int = 0, image_size: int = 8, fallback: bool = False, features: str = "unit"
-) -> Task:
+def load_digits_task(seed: int = 0, image_size: int = 8, fallback: bool = False, features: str = "unit") -> Task:
     """Train on the digits 1 3 5 8 9, test on 0 2 4 6 7, with 30 to 300 images of each digit.
 
     The size of each class is log-uniform in 30..300, and the five sizes of a part are drawn again until they
@@ -117,9 +115,7 @@ def draw_sizes(generator: np.random.Generator, available: NDArray[np.int64]) -> 
             return sizes
 
 
-def draw_rows(
-    generator: np.random.Generator, digits: NDArray[np.int64], wanted: tuple[int, ...]
-) -> NDArray[np.int64]:
+def draw_rows(generator: np.random.Generator, digits: NDArray[np.int64], wanted: tuple[int, ...]) -> NDArray[np.int64]:
     """Rows of the wanted digits, in file order."""
     rows = [np.flatnonzero(digits == digit) for digit in wanted]
     sizes = draw_sizes(generator, np.array([len(of_digit) for of_digit in rows]))
@@ -158,9 +154,7 @@ def _parse(line: str, place: str) -> tuple[str, tuple[str | None, ...]]:
     parts = line.split("\t")
     cells = _TEXT.fullmatch(parts[2]) if len(parts) == 3 else None
     if cells is None:
-        raise InputError(
-            f"{place}: expected relation, label and the four spaced fields, with tabs between them"
-        )
+        raise InputError(f"{place}: expected relation, label and the four spaced fields, with tabs between them")
     return parts[1], cells.groups()
 
 
@@ -222,9 +216,7 @@ def _texts(column: NDArray[np.object_]) -> NDArray[Any]:
 _HISTORICAL = {"5k": "historical_5k.csv", "50k": "historical_figures_with_errors_50k.parquet"}
 
 
-def load_records(
-    path: str | PathLike[str], entity: str, id: str | None = None, group: str | None = None
-) -> Labelled:
+def load_records(path: str | PathLike[str], entity: str, id: str | None = None, group: str | None = None) -> Labelled:
     """Read CSV, Parquet or JSON lines; `entity` names the column of gold clusters, `id` that of ids."""
     return label_records(read_records(Path(path)), entity, id, group)
 
@@ -249,9 +241,7 @@ def load_febrl3() -> Labelled:
 def _number_of(id: str, source: str) -> str:
     parts = id.split("-")
     if len(parts) < 3 or parts[0] != "rec":
-        raise InputError(
-            f"{source}: record id {id!r} is not of the form rec-NUMBER-org or rec-NUMBER-dup-COPY"
-        )
+        raise InputError(f"{source}: record id {id!r} is not of the form rec-NUMBER-org or rec-NUMBER-dup-COPY")
     return parts[1]
 
 
@@ -266,9 +256,7 @@ def load_rldata500() -> Labelled:
     numbers = [value for value in identity.values if isinstance(value, float) and value.is_integer()]
     clusters = [number for number in numbers if abs(number) < 2**31]
     if len(clusters) != len(data):
-        raise InputError(
-            f"{path}: {len(data)} records but {len(clusters)} with an identity; get the file again"
-        )
+        raise InputError(f"{path}: {len(data)} records but {len(clusters)} with an identity; get the file again")
     return Labelled(data, np.array(clusters, dtype=np.int64), np.arange(1, len(data) + 1))
 
 
