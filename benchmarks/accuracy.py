@@ -27,9 +27,8 @@ from scdp import EntityResolver
 from scdp.compare import Comparison
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records
-from scdp.table.spec import Spec
+from scdp.table.spec import Spec, proposed_comparisons
 
 TABLES = {
     "abt-buy": ("abt-buy", "records.csv"),
@@ -225,11 +224,11 @@ def splink(problem: Problem, spec: Spec, seed: int) -> Any:
     import splink.comparison_library as cl
     from splink import DuckDBAPI, Linker, SettingsCreator, block_on
 
-    from scdp.table.propose import propose_columns
+    from scdp.table.spec import propose_columns
 
     logging.getLogger("splink").setLevel(logging.ERROR)
     records = problem.test.data
-    columns = [row for row in propose_columns(records, records.names).rows if row.comparisons]
+    columns = [row for row in propose_columns(records, records.names) if row.comparisons]
     special = {
         "date": lambda name: cl.LevenshteinAtThresholds(name, [1, 2]),
         "email": cl.EmailComparison,

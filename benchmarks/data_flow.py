@@ -25,7 +25,7 @@ import scdp
 from scdp.cli import main
 from scdp.datasets import make_records
 from scdp.io.atomic import Staged
-from scdp.io.tables import stage_table
+from scdp.io.targets import stage_table
 
 ROOT = Path(scdp.__file__).parent
 SIZES = (1_000, 100_000)
@@ -93,7 +93,7 @@ def module_of(code: CodeType) -> str | None:
         path = Path(code.co_filename).relative_to(ROOT)
     except ValueError:
         return None
-    return None if path.name == "__init__.py" else path.with_suffix("").as_posix()
+    return path.with_suffix("").as_posix()
 
 
 def trace_cluster(folder: Path, n_records: int) -> list[str]:

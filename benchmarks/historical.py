@@ -23,8 +23,7 @@ from scdp.linkage.candidates import MOST_CANDIDATES
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper.datasets import load_historical
-from scdp.table.propose import proposed_comparisons
-from scdp.table.spec import Spec
+from scdp.table.spec import Spec, proposed_comparisons
 
 MOST_SECONDS = 60.0
 LEAST_F = 0.83

@@ -16,8 +16,8 @@ import numpy as np
 from scdp import compare
 from scdp.compare import Comparison
 from scdp.datasets import make_records
-from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records
+from scdp.table.spec import proposed_comparisons
 
 # The kinds that are timed on people and on citations; all others have the column of the name or title.
 PEOPLE = """person_name company address date phone email url code relative category exact jaro_winkler edit title

@@ -39,8 +39,8 @@ from scdp import EntityResolver, Spec
 from scdp.datasets import make_records
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import f_score
+from scdp.store import Store
 from scdp.store.files import DELETED, ENTITY, Manifest, replay, write_generation
-from scdp.store.store import Store
 from scdp.table.decisions import Decision
 from scdp.table.readers import read_records
 from scdp.table.records import Records

@@ -17,7 +17,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +25,10 @@ import numpy as np
 
 from scdp.estimators.checks import propose_spec
 from scdp.metrics import f_score
-from scdp.review.learner import Learner
-from scdp.review.log import decisions_of
 from scdp.review.quality import Answered, answered, estimate
-from scdp.review.questions import Ask, Chooser, Question, choose, choose_nearest_half
-from scdp.table.decisions import Constraints, Decision
+from scdp.review.questions import ONE_IN_RANDOM, Ask, Question, choose_best, choose_random
+from scdp.review.sources import Learner
+from scdp.table.decisions import Constraints, Decision, decisions_of
 from scdp.table.readers import read_records
 from scdp.table.records import Records
 
@@ -123,6 +122,34 @@ def answer_question(
         alone = blocks.count(blocks[place]) == 1
         blocks[place] = int(rng.choice(kept)) if alone else max(blocks) + 1
     return [int(block) for block in blocks]
+
+
+def choose(ask: Ask, n_asked: int, rng: np.random.Generator, taken: Iterable[int] = ()) -> Question | None:
+    """The next question: one in four at random, the others by what they are worth."""
+    busy = set(taken)
+    if n_asked % ONE_IN_RANDOM == ONE_IN_RANDOM - 1:
+        drawn = choose_random(ask, rng, busy)
+        if drawn is not None:
+            return drawn
+    best = choose_best(ask, busy)
+    return best[0] if best else choose_random(ask, rng, busy)
+
+
+Chooser = Callable[[Ask, int, np.random.Generator, Iterable[int]], Question | None]
+
+
+def choose_nearest_half(ask: Ask, n_asked: int, rng: np.random.Generator, taken: Iterable[int] = ()) -> Question | None:
+    """The pair whose probability is nearest to one half: what others do, to compare with."""
+    pairs = ask.beliefs.pairs
+    left, right = np.append(pairs.left, ask.others[0]), np.append(pairs.right, ask.others[1])
+    probability = np.append(pairs.probability, ask.others[2])
+    probability[ask.beliefs.is_decided(left, right)] = 1.0
+    busy = set(taken)
+    for pair in np.argsort(np.abs(probability - 0.5), kind="stable").tolist():
+        rows, p = (int(left[pair]), int(right[pair])), float(probability[pair])
+        if rows not in ask.refused and busy.isdisjoint(rows) and 0.0 < p < 1.0:
+            return Question(rows, 0.0, False, (p,))
+    return None
 
 
 def label(run: Run, chooser: Chooser) -> list[Point]:

@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.accuracy import Part, Problem, line, run
 from benchmarks.honesty import Cell, loaders, split
-from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records
+from scdp.table.spec import proposed_comparisons
 
 SETS = "crm,restaurant,rldata500,abt-buy,dblp-acm,historical,people"
 SYSTEMS = ("resolver", "modernbinary", "splink")

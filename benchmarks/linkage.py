@@ -20,8 +20,7 @@ from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper import baselines
 from scdp.paper.datasets import load_febrl3, load_historical, load_restaurant
-from scdp.table.propose import proposed_comparisons
-from scdp.table.spec import Spec
+from scdp.table.spec import Spec, proposed_comparisons
 
 SETS = {"restaurant": load_restaurant, "febrl3": load_febrl3, "historical": load_historical}
 TRAIN_SHARE = 0.3

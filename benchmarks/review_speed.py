@@ -20,12 +20,12 @@ from typing import Any
 import httpx
 import numpy as np
 
+from scdp.review import Session
 from scdp.review.beliefs import Beliefs
-from scdp.review.log import DecisionLog
 from scdp.review.questions import no_others
 from scdp.review.server import Site, make_app, names_of
-from scdp.review.session import Session
 from scdp.review.view import TableView
+from scdp.table.decisions import DecisionLog
 from scdp.table.records import Records
 
 TOKEN, HOST = "token", "127.0.0.1:8100"

@@ -29,11 +29,11 @@ STAGES = (
     ("candidates and prefilter", "scdp.linkage.shards:compare_candidates"),
     ("sample", "scdp.engines.local:LocalEngine.sample"),
     ("keep draws", "scdp.linkage.resolver_fit:ResolverFit.posterior"),
-    ("point estimate", "scdp.posterior.posterior:Posterior.point_estimate"),
-    ("probabilities", "scdp.posterior.posterior:Posterior.membership_probability"),
-    ("draws in the order of rows", "scdp.posterior.posterior:Posterior.restricted"),
+    ("point estimate", "scdp.posterior:Posterior.point_estimate"),
+    ("probabilities", "scdp.posterior:Posterior.membership_probability"),
+    ("draws in the order of rows", "scdp.posterior:Posterior.restricted"),
     ("uncertain pairs", "scdp.estimators.clustering:uncertain_pairs"),
-    ("expected precision and recall", "scdp.posterior.posterior:Posterior.expected_metrics"),
+    ("expected precision and recall", "scdp.posterior:Posterior.expected_metrics"),
     ("write", "scdp.report.outputs:write_outputs"),
 )
 

@@ -26,8 +26,8 @@ from scdp.cli import main
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.model_folder import load_model
+from scdp.store import Store
 from scdp.store.files import replay
-from scdp.store.store import Store
 from scdp.table.decisions import Decision, append_decision, read_decisions
 from scdp.table.readers import read_records
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from scdp.review import Session
 from scdp.review.beliefs import Beliefs
-from scdp.review.log import DecisionLog
 from scdp.review.questions import no_others
 from scdp.review.server import Site, address_of, listen, make_app, names_of
-from scdp.review.session import Session
 from scdp.review.view import TableView
+from scdp.table.decisions import DecisionLog
 from scdp.table.records import Records, records_from
 
 TOKEN = "a-token-for-tests"

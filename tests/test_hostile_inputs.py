@@ -37,7 +37,7 @@ from hostile_files import (
 )
 from product_cases import QUICK, fitted_folder, read_csv, run
 from scdp.io import untrusted
-from scdp.report.clusters import cluster_script
+from scdp.report.sections import cluster_script
 from scdp.table import readers
 from test_bad_inputs import FIELD, TOP
 

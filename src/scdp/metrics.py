@@ -220,6 +220,7 @@ __all__ = [
 ]
 
 
+# The functions below are alike in form: each has the sections and the example that its readers look for.
 def rand_index(labels_true: Labels, labels_pred: Labels) -> float:
     """RI: the share of pairs of items on which both labellings agree; 1 for a single item.
 

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import scdp
-from scdp.cli import main
-from scdp.cli.terminal import LazyGroup
+from scdp.cli import LazyGroup, main
 from scdp.errors import DataNotFoundError, InputError, MissingExtraError, ScdpError
 
 HEAVY = ("pandas", "sklearn", "numba", "matplotlib", "duckdb", "scipy")

@@ -16,8 +16,7 @@ from scdp.cli import demo_commands, main
 from scdp.datasets import make_tables, tutorial
 from scdp.errors import InputError
 from scdp.io.atomic import Staged, write_text
-from scdp.io.tables import stage_table
-from scdp.io.targets import open_folder
+from scdp.io.targets import open_folder, stage_table
 from scdp.report.charts import histogram
 
 FILES = ["clusters.csv", "gold.csv", "new.csv", "people.csv", "report.html"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import scdp.results as folder_of_result
 from product_cases import QUICK, SPEC, citations, done, fitted_folder, read_csv, rows_of, run, write_csv
 from scdp import SCDP, EntityResolver, Spec, metrics
 from scdp.datasets import make_records
@@ -22,10 +23,9 @@ from scdp.estimators import clustering
 from scdp.estimators.clustering import cluster_names, cluster_records, uncertain_pairs
 from scdp.estimators.result import Calibration
 from scdp.io.atomic import Staged
-from scdp.io.tables import stage_table
+from scdp.io.targets import stage_table
 from scdp.posterior import Posterior
 from scdp.report import outputs
-from scdp.results import folder as folder_of_result
 from scdp.results import read_result
 from scdp.table.readers import read_records
 

@@ -16,7 +16,7 @@ from report_cases import made_result
 from scdp.cli import main
 from scdp.datasets import make_records
 from scdp.io.atomic import Staged
-from scdp.io.tables import stage_table
+from scdp.io.targets import stage_table
 from scdp.results import write_result
 from scdp.table.decisions import read_decisions
 from scdp.table.readers import read_records

@@ -18,11 +18,8 @@ from product_cases import fitted_folder
 from scdp import SCDP
 from scdp.errors import InputError
 from scdp.io import atomic
-from scdp.io.atomic import Staged, recover, write_text
-from scdp.io.leftovers import COMMIT, OLD, part_of
-from scdp.io.tables import stage_table
-from scdp.io.targets import check_table_target
-from scdp.posterior.tables import write_parquet
+from scdp.io.atomic import COMMIT, OLD, Staged, part_of, recover, write_text
+from scdp.io.targets import check_table_target, stage_table, write_parquet
 
 RANDOM = "0123456789abcdef"
 

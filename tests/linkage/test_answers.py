@@ -12,7 +12,7 @@ from scdp.estimators.inputs import Compared
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.training.answers import ComparedPairs
-from scdp.review.learner import Learner
+from scdp.review.sources import Learner
 from scdp.table.decisions import Constraints, Decision
 
 

@@ -15,9 +15,8 @@ from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
 from scdp.linkage import resolver_fit
 from scdp.metrics import evaluate
-from scdp.table.propose import proposed_comparisons
 from scdp.table.records import records_from
-from scdp.table.spec import Spec
+from scdp.table.spec import Spec, proposed_comparisons
 
 
 @cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import doctest
 import inspect
 
-from scdp.posterior import Posterior, posterior
+from scdp import posterior
+from scdp.posterior import Posterior
 
 
 def test_the_examples_run():

@@ -8,8 +8,8 @@ import pytest
 from scdp.errors import InputError
 from scdp.posterior import Posterior
 from scdp.posterior import query as queries
+from scdp.posterior.partitions import name_by_first
 from scdp.posterior.query import count_by_group
-from scdp.posterior.tables import name_by_first
 
 CITIES = {"city": ["x", "x", "y", "y", None], "entity": ["p"] * 5, "age": ["1", "2", "3", "4", "5"]}
 

@@ -34,7 +34,7 @@ def test_co_clustering_matrix(raw):
 
 
 def test_a_matrix_of_too_many_items_or_an_unknown_item_is_refused(raw, monkeypatch):
-    monkeypatch.setattr("scdp.posterior.posterior.MATRIX_ITEMS", 10)
+    monkeypatch.setattr("scdp.posterior.MATRIX_ITEMS", 10)
     post = Posterior(raw)
     with pytest.raises(InputError, match="matrix of 12 items is too large"):
         post.co_clustering_matrix()

@@ -18,9 +18,8 @@ from report_cases import made_calibration, made_learned, made_result, two_record
 from scdp.errors import InputError
 from scdp.estimators.result import UncertainPair
 from scdp.posterior import Posterior
-from scdp.report import clusters
+from scdp.report import isolated, marked, sections, shown, spelled
 from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, size_classes, trace_lines
-from scdp.report.layout import isolated, marked, shown, spelled
 from scdp.report.outputs import report_html, write_report
 from scdp.report.sections import judge_calibration
 
@@ -88,11 +87,11 @@ def test_the_page_holds_every_cluster_and_record(result, page):
 
 def test_a_page_too_large_leaves_out_columns_and_then_sure_clusters_and_says_so(result, monkeypatch):
     whole = len(zlib.compress(json.dumps(unpacked(report_html(result))).encode()))
-    monkeypatch.setattr(clusters, "MOST_BYTES", whole * 9 // 10)
+    monkeypatch.setattr(sections, "MOST_BYTES", whole * 9 // 10)
     fewer = unpacked(report_html(result))
     assert 3 <= len(fewer["columns"]) < len(result.records.names) - 1
     assert len(fewer["ids"]) == result.n_records
-    monkeypatch.setattr(clusters, "MOST_BYTES", whole // 4)
+    monkeypatch.setattr(sections, "MOST_BYTES", whole // 4)
     page = report_html(result)
     kept = unpacked(page)
     assert 1 <= len(kept["names"]) < result.n_clusters

@@ -13,7 +13,7 @@ from result_cases import column, resolved_papers, small_result
 from scdp import Spec
 from scdp.errors import InputError
 from scdp.results import read_result, write_result
-from scdp.results.drift import compare_results
+from scdp.results.changes import compare_results
 from scdp.results.golden import list_pairs, make_golden, make_rule
 from scdp.table.readers import read_records
 from scdp.table.records import Records, records_from

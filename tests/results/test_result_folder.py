@@ -20,7 +20,7 @@ from scdp.estimators.fitted import Reliability
 from scdp.estimators.result import ClusterResult
 from scdp.posterior import Posterior
 from scdp.posterior import query as queries
-from scdp.posterior.tables import name_by_first
+from scdp.posterior.partitions import name_by_first
 from scdp.results import read_result, write_result
 
 

@@ -13,7 +13,7 @@ from result_cases import resolved_papers
 from scdp.estimators.explanation import Explanation, FeatureEvidence
 from scdp.report.charts import waterfall_svg
 from scdp.results import read_result
-from scdp.results.whatif import tell_cluster
+from scdp.results.changes import tell_cluster
 
 SAID = Explanation(
     "a<b",

@@ -10,7 +10,7 @@ import pytest
 from product_cases import done, read_csv, run
 from result_cases import resolved_papers, small_result
 from scdp.errors import InputError
-from scdp.results.whatif import tell_cluster, try_merge, try_split
+from scdp.results.changes import tell_cluster, try_merge, try_split
 
 
 def test_a_cluster_is_told_as_by_hand():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.labelling import choose, choose_nearest_half
 
 from review_site import doubtful_draws
 from scdp.posterior.partitions import canonical_labels
@@ -11,9 +12,7 @@ from scdp.review.questions import (
     ONE_IN_RANDOM,
     Ask,
     Worth,
-    choose,
     choose_best,
-    choose_nearest_half,
     draw_at_random,
     no_others,
     patterns_of,

@@ -5,11 +5,10 @@ import pytest
 
 from review_site import make_site
 from scdp.errors import InputError
-from scdp.review.log import DecisionLog
+from scdp.review import KEPT_FOR, Session, random_answers
 from scdp.review.questions import Question
-from scdp.review.session import KEPT_FOR, Session, random_answers
-from scdp.review.terminal import ask_in_terminal
-from scdp.table.decisions import read_decisions
+from scdp.review.view import ask_in_terminal
+from scdp.table.decisions import DecisionLog, read_decisions
 
 
 @pytest.fixture

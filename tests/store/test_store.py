@@ -17,9 +17,8 @@ from product_cases import done, run, write_csv
 from scdp.errors import InputError
 from scdp.io.atomic import FolderLock
 from scdp.metrics import f_score
-from scdp.store import files
+from scdp.store import Store, files
 from scdp.store.files import read_manifest, replay
-from scdp.store.store import Store
 from scdp.table.decisions import Decision, append_decision
 
 
@@ -86,7 +85,7 @@ def test_records_one_by_one_end_like_a_batch(store, tmp_path):
 def test_an_update_that_fails_leaves_the_open_store_as_it_was(store, monkeypatch):
     records, _, parts = batches()
     before = dict(store.entities)
-    monkeypatch.setattr("scdp.store.store.write_generation", lambda *args: 1 / 0)
+    monkeypatch.setattr("scdp.store.write_generation", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         store.update(records.take(parts[1][:2]), delete=sorted(before)[:1])
     monkeypatch.undo()

@@ -10,8 +10,7 @@ import pytest
 
 from estimators.test_decided import fitted, people
 from scdp.errors import InputError
-from scdp.store import files
-from scdp.store.store import Store
+from scdp.store import Store, files
 
 RANDOM = "0123456789abcdef"
 

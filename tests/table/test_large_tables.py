@@ -10,7 +10,7 @@ import pytest
 
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_names, ids_of
-from scdp.io import tables
+from scdp.io import targets
 from scdp.io.atomic import Staged
 from scdp.posterior import Posterior
 from scdp.table import text_files
@@ -21,7 +21,7 @@ from scdp.table.records import Records, unique_ids
 @pytest.fixture
 def three_rows_at_once(monkeypatch):
     monkeypatch.setattr(text_files, "ROWS_AT_ONCE", 3)
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(targets, "ROWS_AT_ONCE", 3)
 
 
 def test_a_csv_is_the_same_read_some_rows_at_a_time(tmp_path, three_rows_at_once):
@@ -70,7 +70,7 @@ def test_a_csv_is_written_as_row_by_row(tmp_path, three_rows_at_once):
         "probability": [0.5, 1.0, 0.3333, 0.0, 1e-05, 0.1, 0.2, 0.3],
     }
     with Staged() as staged:
-        tables.stage_table(staged, tmp_path / "a.csv", columns)
+        targets.stage_table(staged, tmp_path / "a.csv", columns)
     written = (tmp_path / "a.csv").read_bytes().decode()
     assert written == plain_csv([list(columns), *zip(*columns.values(), strict=True)])
 

@@ -12,10 +12,9 @@ import pytest
 
 from scdp.table import columns
 from scdp.table.columns import hints_of, look_at
-from scdp.table.propose import Proposal, propose_columns
 from scdp.table.readers import read_records
 from scdp.table.records import Records
-from scdp.table.spec import Spec, propose
+from scdp.table.spec import Spec, propose, propose_columns, proposed_comparisons
 from scdp.table.spec_files import commented_toml
 
 N = 200
@@ -136,13 +135,13 @@ def test_placeholders_are_said_and_round_trip(tmp_path):
     dates = [*made("{year}-0{month}-1{month}"), "9999-99-99", "9999-99-99", "n/a"]
     names = [*made("{word} {last} Inc."), "Unknown", "unknown", "Null"]
     records = Records({"born": np.array(dates, dtype=object), "firm": np.array(names, dtype=object)})
-    proposal = propose_columns(records, records.names)
-    assert [row.missing for row in proposal.rows] == [("9999-99-99", "n/a"), ("Null", "Unknown")]
-    assert proposal.rows[1].note == "missing: 'Null', 'Unknown'"
-    firm = proposal.rows[1].comparisons[0]
+    rows = propose_columns(records, records.names)
+    assert [row.missing for row in rows] == [("9999-99-99", "n/a"), ("Null", "Unknown")]
+    assert rows[1].note == "missing: 'Null', 'Unknown'"
+    firm = rows[1].comparisons[0]
     assert firm.missing == ("Null", "Unknown")
     assert (firm.prepare(records).codes[-3:] == -1).all()
-    spec = Spec("e", proposal.fields)
+    spec = Spec("e", proposed_comparisons(records, records.names))
     (tmp_path / "spec.toml").write_text(spec.to_toml(), encoding="utf-8")
     assert Spec.from_toml(tmp_path / "spec.toml") == spec
 
@@ -163,13 +162,13 @@ def test_columns_that_belong_together_are_compared_together():
             }.items()
         }
     )  # fmt: skip
-    proposal = propose_columns(records, records.names)
-    assert [comparison.name for comparison in proposal.fields] == [
+    fields = proposed_comparisons(records, records.names)
+    assert [comparison.name for comparison in fields] == [
         "person_name(given_name)", "person_name(given_name + surname)", "person_name(surname)",
         "date(by + bm + bd)", "geo(lat + lon)", "address(street_no + street)", "codes_in_text(title)",
         "soft_tokens(title)", "tfidf(text)", "codes_in_text(title + text)",
     ]  # fmt: skip
-    assert max(len(row.comparisons) for row in proposal.rows) == 2
+    assert max(len(row.comparisons) for row in propose_columns(records, records.names)) == 2
 
 
 @pytest.mark.parametrize(
@@ -200,7 +199,7 @@ def test_columns_that_belong_together_are_compared_together():
 )  # fmt: skip
 def test_tables_of_known_shapes(patterns, wanted):
     records = Records({name: np.array(made(each), dtype=object) for name, each in patterns.items()})
-    rows = propose_columns(records, records.names).rows
+    rows = propose_columns(records, records.names)
     assert " ".join(row.looks_like.replace(" ", "-") for row in rows) == wanted
     assert all(1 <= len(row.comparisons) <= 2 for row in rows)
 
@@ -230,8 +229,8 @@ def test_what_repeats_others_is_left_out():
             "label": np.array(label, dtype=object),
         }
     )
-    proposal = propose_columns(records, records.names[:-1], "label")
-    said = {row.column: row.note for row in proposal.rows if not row.comparisons}
+    rows = propose_columns(records, records.names[:-1], "label")
+    said = {row.column: row.note for row in rows if not row.comparisons}
     assert said == {
         "name": "repeats first and last",
         "orig_label": "repeats the label; add it to the spec if it is known beforehand",
@@ -244,9 +243,7 @@ def test_what_repeats_others_is_left_out():
 
 def test_the_proposal_is_a_table():
     records = Records({"tel": np.array([*made("+44 {digits} {number}"), "n/a"], dtype=object)})
-    proposal = propose_columns(records, ["tel"])
-    assert isinstance(proposal, Proposal)
-    (row,) = proposal.rows
+    (row,) = propose_columns(records, ["tel"])
     assert (row.column, row.looks_like, row.comparisons[0].name) == ("tel", "phone", "phone(tel)")
     assert 1 <= len(row.examples) <= 3
     assert row.note == "missing: 'n/a'"
@@ -292,6 +289,6 @@ def test_real_tables(file, roles, looks):
             raise AssertionError(f"{file} is not there")
         pytest.skip(f"data set not on this machine: {file}")
     records = read_records(path)
-    proposal = propose_columns(records, [name for name in records.names if name not in roles], roles[0])
-    assert ", ".join(row.looks_like for row in proposal.rows) == looks
-    assert max(len(row.comparisons) for row in proposal.rows) <= 2
+    rows = propose_columns(records, [name for name in records.names if name not in roles], roles[0])
+    assert ", ".join(row.looks_like for row in rows) == looks
+    assert max(len(row.comparisons) for row in rows) <= 2

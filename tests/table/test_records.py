@@ -19,7 +19,7 @@ import pytest
 import zstandard
 
 from scdp.errors import InputError
-from scdp.table import database, readers
+from scdp.table import readers
 from scdp.table.readers import Reading, read_records
 from scdp.table.records import Records, complete_column, records_from, unique_ids
 
@@ -368,7 +368,7 @@ def test_a_small_parquet_file_of_very_many_rows_is_refused_unread(tmp_path, monk
         for _ in range(40):
             writer.write_table(pa.table({"id": ones}))
     assert (tmp_path / "a.parquet").stat().st_size < 200_000
-    monkeypatch.setattr(database, "read_column", None)
+    monkeypatch.setattr(readers, "read_column", None)
     with pytest.raises(InputError, match="unpacks to at least 320,000,000 bytes"):
         read_records(tmp_path / "a.parquet")
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays, Floats
 from scdp.chains.state import State
 from scdp.errors import InputError
-from scdp.io.atomic import FolderLock
-from scdp.io.leftovers import PART, find_leftovers, remove
+from scdp.io.atomic import PART, FolderLock, find_leftovers, remove
 from scdp.io.sealed import Damaged, Words, read, write
 
 FORMAT, VERSION = "scdp-checkpoint", 1

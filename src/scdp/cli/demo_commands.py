@@ -1,4 +1,4 @@
-"""`scdp demo` and `scdp datasets`: an embedded example is clustered; tables are made, listed, found or fetched."""
+"""`scdp demo`, `scdp datasets`, `scdp reproduce`: an example, tables that are made or fetched, the paper's tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.fit_command import say, told
-from scdp.cli.terminal import json_option
-from scdp.errors import DataNotFoundError, InputError
+from scdp.cli import PATH, is_quiet, json_option, say, say_notes
+from scdp.errors import DataNotFoundError, InputError, ScdpError
 from scdp.paper.datasets import files
 from scdp.paper.datasets.files import NAMES, File, Source, find_source
 
@@ -43,14 +42,9 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @click.argument("name", type=click.Choice(list(WORDS)), default="people")
 @click.option(
-    "--out",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=Path("demo"),
-    show_default=True,
-    metavar="DIR",
+    "--out", "folder", type=PATH, default=Path("demo"), show_default=True, metavar="DIR",
     help="Folder for the tables, the clusters and the report.",
-)
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the files of an earlier demo.")
 @click.option("--quiet", is_flag=True, help="Say nothing but the result.")
 def demo(name: str, folder: Path, force: bool, quiet: bool) -> None:
@@ -65,13 +59,12 @@ def demo(name: str, folder: Path, force: bool, quiet: bool) -> None:
     files = {part: folder / part for part in (f"{name}.csv", "new.csv", "gold.csv", "clusters.csv", "report.html")}
     check_files([], [Given("--out", path) for path in files.values()], force)
     shown, dozen, gold = load_demo(name)
-    say(f"learning from {len(shown)} records in {len(set(shown['entity']))} known groups", quiet)
-    say("the first run on a machine compiles for about a minute", quiet)
-    results: list[ClusterResult] = []
-    for message in told(lambda: results.append(group_dozen(shown, dozen, quiet))):
-        say(f"note: {message}", quiet)
-    write_files(files, name, shown, results[0], gold, force)
-    show(results[0], gold, name)
+    say(f"learning from {len(shown)} records in {len(set(shown['entity']))} known groups")
+    say("the first run on a machine compiles for about a minute")
+    with say_notes():
+        result = group_dozen(shown, dozen)
+    write_files(files, name, shown, result, gold, force)
+    show(result, gold, name)
     click.echo(f"\nWritten to {folder}: {', '.join(path.name for path in files.values())}")
 
 
@@ -90,14 +83,14 @@ def load_demo(name: str) -> tuple[Records, Records, NDArray[np.object_]]:
     return made.take(known), dozen.data, dozen.clusters
 
 
-def group_dozen(shown: Records, dozen: Records, quiet: bool) -> ClusterResult:
+def group_dozen(shown: Records, dozen: Records) -> ClusterResult:
     """What the resolver makes of the dozen after it has seen the others."""
     from scdp.estimators.clustering import cluster_records
     from scdp.resolver import EntityResolver
     from scdp.table.spec import propose
 
     spec = propose(shown, "entity", "id", None)
-    model = EntityResolver(spec=spec, n_draws=N_DRAWS, n_jobs=-1, random_state=SEED, verbose=int(not quiet))
+    model = EntityResolver(spec=spec, n_draws=N_DRAWS, n_jobs=-1, random_state=SEED, verbose=int(not is_quiet()))
     model.fit(shown, shown["entity"])
     return cluster_records(model, dozen, title="A dozen made-up records")
 
@@ -107,7 +100,7 @@ def write_files(
 ) -> None:
     """The tables that went in, the clusters and the report, all or none."""
     from scdp.io.atomic import Staged
-    from scdp.io.tables import stage_table
+    from scdp.io.targets import stage_table
     from scdp.report.outputs import cluster_columns, write_report
 
     with Staged(replace=force) as staged:
@@ -239,17 +232,12 @@ def fetch(name: str) -> None:
 
 @datasets.command()
 @click.argument("name")
-@click.option("--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--out", "folder", required=True, type=PATH, metavar="DIR")
+@click.option("--from", "own", type=PATH, metavar="DIR", help="Folder of your own ACE 2004, for  ace.")
 @click.option(
-    "--from", "own", type=click.Path(path_type=Path), metavar="DIR", help="Folder of your own ACE 2004, for  ace."
-)
-@click.option(
-    "--records",
-    "n_records",
-    type=click.IntRange(20, 50_000_000),
-    metavar="N",
+    "--records", "n_records", type=click.IntRange(20, 50_000_000), metavar="N",
     help="How many, of a table that is made up.  [default: 300]",
-)
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def export(name: str, folder: Path, own: Path | None, n_records: int | None, force: bool) -> None:
     """Write the records of NAME as CSV files.
@@ -259,8 +247,7 @@ def export(name: str, folder: Path, own: Path | None, n_records: int | None, for
     records.csv. Cells are written as they are: what a spreadsheet takes for a formula is not escaped.
     """
     from scdp.io.atomic import Staged
-    from scdp.io.tables import stage_table
-    from scdp.io.targets import Given, check_files, open_folder
+    from scdp.io.targets import Given, check_files, open_folder, stage_table
 
     parts = _tables(name, own, n_records)
     open_folder(folder)
@@ -337,3 +324,67 @@ def _fetch(source: Source, file: File) -> str:
         click.echo(f"{label}: not fetched")
         return str(error)
     return ""
+
+
+REPRODUCE_EXAMPLES = """\b
+Examples:
+  scdp reproduce digits --quick --out out
+  scdp reproduce all --quick --out out
+  scdp reproduce digits --features raw --out out
+  scdp reproduce references --systems coarse,fine,scdp1 --repeats 3 --out out
+  scdp reproduce all --out out --resume
+"""
+
+
+@click.command(epilog=REPRODUCE_EXAMPLES)
+@click.argument("task", metavar="TASK|all")
+@click.option("--out", required=True, type=PATH, help="Folder for the results.")
+@click.option("--quick", is_flag=True, help="Few chains and sweeps: all tasks in under 15 minutes on 2 cores.")
+@click.option(
+    "--features",
+    type=click.Choice(["unit", "raw"]),
+    help="Scale to unit variance, as the paper says, or take features as they come, as its numbers imply.  "
+    "[default: both; unit with --quick]",
+)
+@click.option("--systems", metavar="A,B,...", help="Only these systems.  [default: all that apply]")
+@click.option("--chains", type=int, metavar="N", help="Chains of each sampler.")
+@click.option("--sweeps", type=int, metavar="N", help="Sweeps of each chain, the warm-up included.")
+@click.option("--repeats", type=int, metavar="R", help="Runs with other seeds.  [default: 5 for digits, 3 for others]")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of everything random.")
+@click.option("--resume", is_flag=True, help="Go on with the run that DIR holds.")
+def reproduce(
+    task: str,
+    out: Path,
+    quick: bool,
+    features: str | None,
+    systems: str | None,
+    chains: int | None,
+    sweeps: int | None,
+    repeats: int | None,
+    seed: int,
+    resume: bool,
+) -> None:
+    """Run the paper's experiments and make its tables.
+
+    TASK is digits, identity, coreference or references. DIR gets results.json, and results.md for
+    people. A full run has every table twice, for features scaled to unit variance and for features as they come, and
+    takes an hour or more. Every finished part is kept at once, so an interrupted run goes on with the same command
+    and --resume.
+    """
+    from scdp.paper.results import write_results
+    from scdp.paper.run import run
+    from scdp.paper.systems import BOTH, Settings, chosen_systems
+    from scdp.paper.tasks import chosen_tasks
+
+    settings = Settings(quick, chains, sweeps, repeats, seed, features or ("unit" if quick else BOTH))
+    tasks = chosen_tasks(task, quick)
+    wanted = chosen_systems(systems)
+    try:
+        parts, failures = run(tasks, wanted, settings, out, resume)
+    except KeyboardInterrupt:
+        click.echo(f"{out} keeps what is finished; go on with the same command and --resume", err=True)
+        raise
+    for path in write_results(parts, out, failures):
+        click.echo(path)
+    if failures:
+        raise ScdpError(f"{len(failures)} parts are left out, which --resume tries again: {'; '.join(failures)}")

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.terminal import (
+from scdp.cli import (
+    PATH,
     RecordsType,
     checkpoint_folder,
     checkpoint_options,
+    is_quiet,
     json_option,
     reading_options,
-    sentence,
+    say,
+    say_notes,
     tell,
 )
 from scdp.errors import InputError
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
 
     from scdp.estimators.base import Estimator
     from scdp.table.decisions import Decision
+    from scdp.table.readers import Reading
     from scdp.table.records import Records
     from scdp.table.spec import Spec
-    from scdp.table.text_files import Reading
 
 logger = logging.getLogger(__name__)
 
@@ -49,20 +52,13 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("records", type=RecordsType())
-@click.option("--out", "folder", type=click.Path(path_type=Path), metavar="MODEL", help="Folder of the model.")
+@click.option("--out", "folder", type=PATH, metavar="MODEL", help="Folder of the model.")
 @click.option(
-    "--spec",
-    "spec_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--spec", "spec_file", type=PATH, metavar="FILE",
     help="How to compare records: a spec, or settings of Splink (.json).",
-)
+)  # fmt: skip
 @click.option(
-    "--write-spec",
-    "proposal",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Only write the spec that would be used, to be edited.",
+    "--write-spec", "proposal", type=PATH, metavar="FILE", help="Only write the spec that would be used, to be edited."
 )
 @click.option("--entity", metavar="COLUMN", help="Known clusters.  [default: entity, cluster_id, cluster]")
 @click.option("--id", "id_column", metavar="COLUMN", help="Ids.  [default: found by name]")
@@ -72,7 +68,7 @@ Examples:
 @click.option("--sweeps", type=click.IntRange(min=2), metavar="N", help="Sweeps of each chain.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Learn from N clusters at random.")
-@click.option("--decisions", type=click.Path(path_type=Path), metavar="FILE", help="What people know of some records.")
+@click.option("--decisions", type=PATH, metavar="FILE", help="What people know of some records.")
 @reading_options
 @checkpoint_options("MODEL")
 @click.option("--force", is_flag=True, help="Replace what is there, or write beside other files.")
@@ -122,27 +118,27 @@ def fit(
 
         text = commented_toml(spec, table)
         write_text(proposal, mark_of_proposal(text) + text, replace=force)
-        say(f"wrote {proposal}; edit it, then  scdp fit {records} --spec {proposal} --out MODEL", quiet)
+        say(f"wrote {proposal}; edit it, then  scdp fit {records} --spec {proposal} --out MODEL")
     if folder is not None:
         from scdp.chains_model import SCDP
 
         said = list_decisions(decisions)
         table, known = labelled_rows(table, spec, sample, seed)
-        model = estimator(spec, model_name, chains, sweeps, seed, quiet)
+        model = estimator(spec, seed, model_name, chains, sweeps)
         samples = isinstance(model, SCDP)
         lack = lack_of_labels(table, spec.entity, known)
         if samples and lack is not None:
             raise InputError(f"{lack}: {model.model} learns from at least two entities, one with two records")
         if not samples:
             if lack is not None and not said:
-                say(f"{lack}; {NO_LABELS}", quiet)
+                say(f"{lack}; {NO_LABELS}")
             table, known = rows_to_learn_from(table, known, seed, rows_named(table, spec, said))
         if resume and not samples:
-            say(f"{model.model} keeps no checkpoint: it starts again, and ends the same by its seed", quiet)
+            say(f"{model.model} keeps no checkpoint: it starts again, and ends the same by its seed")
         with checkpoint_folder(checkpoint, folder, resume, samples) as kept:
             if isinstance(model, SCDP):
                 model.keep_checkpoints(kept, seconds)
-            _fit(model, table, known, folder, force, quiet, said)
+            _fit(model, table, known, folder, force, said)
         numbers = {"n_comparisons": model.n_features_in_, "n_records": len(table)}
         if as_json:
             click.echo(json.dumps({"out": str(folder), "model": model.model} | numbers))
@@ -186,21 +182,15 @@ def _refuse_edited(proposal: Path) -> None:
 
 
 def _fit(
-    model: Estimator,
-    table: Records,
-    known: NDArray[np.int64],
-    folder: Path,
-    force: bool,
-    quiet: bool,
-    decisions: list[Decision],
+    model: Estimator, table: Records, known: NDArray[np.int64], folder: Path, force: bool, decisions: list[Decision]
 ) -> None:
     from scdp.table.spec_files import commented_toml
 
     n_entities = len(set(known[known >= 0].tolist()))
     more = f", and from {len(decisions)} decisions" if decisions else ""
-    say(f"learning from {int((known >= 0).sum())} records of {n_entities} entities{more}", quiet)
-    for message in told(lambda: model.fit(table, known, decisions=decisions or None)):
-        say(f"note: {message}", quiet)
+    say(f"learning from {int((known >= 0).sum())} records of {n_entities} entities{more}")
+    with say_notes():
+        model.fit(table, known, decisions=decisions or None)
     fitted = model.fitted_spec_
     model.save(folder, force=force, spec_text=None if fitted is None else commented_toml(fitted, table))
 
@@ -288,7 +278,7 @@ def rows_to_learn_from(
 
 
 def estimator(
-    spec: Spec, model_name: str | None, chains: int | None, sweeps: int | None, seed: int, quiet: bool
+    spec: Spec, seed: int, model_name: str | None = None, chains: int | None = None, sweeps: int | None = None
 ) -> Estimator:
     """The estimator that the options describe; what is not given is as in Python."""
     from scdp.estimators.model_folder import HOMES, estimator_class
@@ -303,23 +293,8 @@ def estimator(
         spec=spec,
         random_state=seed,
         n_jobs=-1,
-        verbose=int(not quiet),
+        verbose=int(not is_quiet()),
         **{key: value for key, value in given.items() if value is not None and key in accepted},
     )
     model.check_parameters()
     return model
-
-
-def told(work: Any) -> list[str]:
-    """Do the work, and return in place of warnings what they say."""
-    import warnings
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        work()
-    return list(dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, UserWarning)))
-
-
-def say(message: str, quiet: bool) -> None:
-    if not quiet:
-        tell(sentence(f"scdp: {message}"), error=True)

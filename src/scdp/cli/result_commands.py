@@ -1,8 +1,9 @@
-"""Commands about a kept result: how good it is, what changed, questions in SQL; and why two records are together."""
+"""How good a result is, what changed, questions in SQL, why two records are together; clusters against gold ones."""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.cluster_command import open_model, require_columns
-from scdp.cli.fit_command import say
-from scdp.cli.terminal import reading_options, tell
+from scdp.cli import PATH, reading_options, say, tell
+from scdp.cli.cluster_commands import open_model, require_columns
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from scdp.estimators.explanation import Explanation
     from scdp.estimators.result import ClusterResult
     from scdp.posterior import Posterior
-    from scdp.table.text_files import Reading
+    from scdp.results.changes import Change, ClusterStory
+    from scdp.table.readers import Reading
+    from scdp.table.records import Records
 
 
-_PATH = click.Path(path_type=Path)
+logger = logging.getLogger(__name__)
+
 ESTIMATE_EXAMPLES = """\b
 Examples:
   scdp estimate result
@@ -46,11 +49,11 @@ Examples:
 
 
 @click.command(epilog=ESTIMATE_EXAMPLES)
-@click.argument("result", type=_PATH)
+@click.argument("result", type=PATH)
 @click.option("--by", metavar="COL", help="For the records of each value of a column.")
-@click.option("--reviewed", type=_PATH, metavar="FILE", help="Records that a person has judged (see --draw).")
+@click.option("--reviewed", type=PATH, metavar="FILE", help="Records that a person has judged (see --draw).")
 @click.option("--draw", type=click.IntRange(2, 100_000), metavar="N", help="Draw so many records to be judged.")
-@click.option("--out", type=_PATH, metavar="FILE", help="Where --draw writes them (CSV or TSV).")
+@click.option("--out", type=PATH, metavar="FILE", help="Where --draw writes them (CSV or TSV).")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Of --draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
@@ -97,8 +100,7 @@ def estimate(
 
 def _write_questions(result: Path, n: int, out: Path, seed: int, force: bool) -> None:
     from scdp.io.atomic import Staged
-    from scdp.io.tables import DELIMITERS, stage_spreadsheet
-    from scdp.io.targets import Given, check_files, check_target
+    from scdp.io.targets import DELIMITERS, Given, check_files, check_target, stage_spreadsheet
     from scdp.results import read_result
     from scdp.results.estimate import draw_questions
 
@@ -113,8 +115,8 @@ def _write_questions(result: Path, n: int, out: Path, seed: int, force: bool) ->
 
 
 @click.command(epilog=COMPARE_EXAMPLES)
-@click.argument("old", type=_PATH)
-@click.argument("new", type=_PATH)
+@click.argument("old", type=PATH)
+@click.argument("new", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
 def compare(old: Path, new: Path, as_json: bool) -> None:
     """Say what changed between two results that  scdp cluster --draws  has kept.
@@ -123,17 +125,17 @@ def compare(old: Path, new: Path, as_json: bool) -> None:
     unlike the old one.
     """
     from scdp.results import read_result
-    from scdp.results.drift import compare_results
+    from scdp.results.changes import compare_results
 
     found = compare_results(read_result(old), read_result(new))
-    tell(json.dumps(found.to_words(), indent=1) if as_json else str(found))
+    tell(json.dumps(asdict(found), indent=1) if as_json else str(found))
 
 
 @click.command(epilog=QUERY_EXAMPLES)
-@click.argument("result", type=_PATH)
+@click.argument("result", type=PATH)
 @click.argument("sql", metavar="SELECT")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--out", type=_PATH, metavar="FILE", help="Write the table to a file instead.")
+@click.option("--out", type=PATH, metavar="FILE", help="Write the table to a file instead.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def query(result: Path, sql: str, as_json: bool, out: Path | None, force: bool) -> None:
     """Ask a question in SQL of a result that  scdp cluster --draws  has kept.
@@ -142,8 +144,7 @@ def query(result: Path, sql: str, as_json: bool, out: Path | None, force: bool) 
     the answer, and entity. The query is run on every draw, and each number comes back as its mean with a 90 % interval.
     """
     from scdp.io.atomic import Staged
-    from scdp.io.tables import stage_table
-    from scdp.io.targets import Given, check_files, check_table_target
+    from scdp.io.targets import Given, check_files, check_table_target, stage_table
     from scdp.results import read_result
 
     if out is not None:
@@ -173,12 +174,10 @@ Examples:
 @click.option("--merge", nargs=2, metavar="A B", help="Say what merging two clusters would do.")
 @click.option("--split", metavar="A", help="Say what splitting a cluster at its weakest link would do.")
 @click.option(
-    "--draws",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
+    "--draws", type=PATH, metavar="DIR",
     help="A result kept by  scdp cluster --draws  of the same records; without it they are clustered again.",
-)
-@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Of two records, a waterfall (.svg).")
+)  # fmt: skip
+@click.option("--picture", type=PATH, metavar="FILE", help="Of two records, a waterfall (.svg).")
 @click.option("--force", is_flag=True, help="Replace a picture that is there.")
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
@@ -212,27 +211,24 @@ def explain(
         read = dict(zip(("RESULT",) if kept else ("MODEL", "RECORDS"), map(Path, paths), strict=True))
         _check_picture(picture, bool(asked), read | {"--draws": draws}, force)
     if not asked:
-        found = _explain_pair(paths, ids, draws, reading, quiet)
+        found = _explain_pair(paths, ids, draws, reading)
         if picture is not None:
             _write_picture(picture, found, force)
         tell(json.dumps(asdict(found), indent=1) if as_json else str(found))
         return
-    from scdp.results.whatif import tell_cluster, try_merge, try_split
+    from scdp.results.changes import tell_cluster, try_merge, try_split
 
-    result, model = _find_result(paths, draws, reading, quiet)
-    told = (
-        tell_cluster(result, cluster, model)
-        if cluster
-        else try_merge(result, *merge)
-        if merge
-        else try_split(result, split or "")
-    )
-    tell(json.dumps(told.to_words(), indent=1) if as_json else str(told))
+    result, model = _find_result(paths, draws, reading)
+    if cluster:
+        told: ClusterStory | Change = tell_cluster(result, cluster, model)
+    else:
+        told = try_merge(result, *merge) if merge else try_split(result, split or "")
+    tell(json.dumps(asdict(told), indent=1) if as_json else str(told))
 
 
 def is_result(folder: Path) -> bool:
     """Whether a folder holds a kept result."""
-    from scdp.results.folder import ABOUT
+    from scdp.results import ABOUT
 
     return (folder / ABOUT).is_file()
 
@@ -257,7 +253,7 @@ def _write_picture(picture: Path, found: Explanation, force: bool) -> None:
 
 
 def _find_result(
-    paths: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool
+    paths: tuple[str, ...], draws: Path | None, reading: Reading
 ) -> tuple[ClusterResult, Estimator | None]:
     from scdp.estimators.clustering import cluster_records
     from scdp.results import read_result
@@ -266,16 +262,14 @@ def _find_result(
     if draws is not None or len(paths) == 1:
         kept = read_result(draws or paths[0])
         return kept.result, kept.model
-    fitted = open_model(Path(paths[0]), quiet)
+    fitted = open_model(Path(paths[0]))
     table = read_records(Path(paths[1]), reading)
     require_columns(table, fitted)
-    say(f"clustering {len(table)} records", quiet)
+    say(f"clustering {len(table)} records")
     return cluster_records(fitted, table), fitted
 
 
-def _explain_pair(
-    paths: tuple[str, ...], pair: tuple[str, ...], draws: Path | None, reading: Reading, quiet: bool
-) -> Explanation:
+def _explain_pair(paths: tuple[str, ...], pair: tuple[str, ...], draws: Path | None, reading: Reading) -> Explanation:
     from scdp.estimators.clustering import ids_of
     from scdp.results import read_result
     from scdp.table.readers import read_records
@@ -287,7 +281,7 @@ def _explain_pair(
             raise InputError(f"{paths[0]}: was kept without its model; give MODEL and RECORDS, and --draws {paths[0]}")
         fitted, table, posterior, ids = kept.model, kept.records, kept.posterior, kept.ids
     else:
-        fitted = open_model(Path(paths[0]), quiet)
+        fitted = open_model(Path(paths[0]))
         table = read_records(Path(paths[1]), reading)
         require_columns(table, fitted)
         assert fitted.spec is not None
@@ -302,7 +296,7 @@ def _explain_pair(
     if draws is not None:
         posterior = _posterior(draws, ids)
     if posterior is None:
-        say(f"clustering {len(table)} records", quiet)
+        say(f"clustering {len(table)} records")
     return fitted.explain(table, rows[first], rows[second], posterior=posterior, names=(first, second))
 
 
@@ -316,3 +310,121 @@ def _posterior(folder: Path, ids: NDArray[Any]) -> Posterior:
     if lost:
         raise InputError(f"{folder}: draws of other records, without {lost[0]!r}; make them again")
     return kept.posterior.restricted([place[str(identifier)] for identifier in ids])
+
+
+DESCRIPTIONS = {
+    "ri": "Rand index",
+    "p": "precision of pairs",
+    "r": "recall of pairs",
+    "f": "F score of pairs",
+    "ced": "cluster edit distance per item (lower is better)",
+    "nes": "normalized edit score",
+    "vi": "variation of information, in nats (lower is better)",
+    "nvi": "normalized variation of information",
+    "ari": "adjusted Rand index",
+    "b3": "B-cubed F score",
+    "nmi": "normalized mutual information",
+    "ced_merge_free": "cluster edit distance per item, merges free (lower is better)",
+    "nes_merge_free": "purity + inverse purity - 1",
+}
+
+EVALUATE_EXAMPLES = """\b
+Examples:
+  scdp evaluate clusters.csv gold.csv
+  scdp evaluate clusters.csv gold.parquet --id record_id --gold-cluster entity
+  scdp evaluate clusters.jsonl gold.csv --json > metrics.json
+"""
+
+
+@click.command(epilog=EVALUATE_EXAMPLES)
+@click.argument("predicted", type=PATH)
+@click.argument("gold", type=PATH)
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of ids.  [default: one that both have]")
+@click.option("--gold-id", metavar="COLUMN", help="The same in GOLD, if it has another name.")
+@click.option(
+    "--cluster", "cluster_column", metavar="COLUMN", help="Column of clusters.  [default: cluster, cluster_id, entity]"
+)
+@click.option("--gold-cluster", "gold_column", metavar="COLUMN", help="The same in GOLD, if it has another name.")
+@reading_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def evaluate(
+    predicted: Path,
+    gold: Path,
+    id_column: str | None,
+    gold_id: str | None,
+    cluster_column: str | None,
+    gold_column: str | None,
+    reading: Reading,
+    as_json: bool,
+) -> None:
+    """Compare predicted clusters with gold clusters.
+
+    PREDICTED and GOLD are tables with a column of ids and a column of clusters. They must hold the
+    same ids, in any order; the columns may have different names.
+    """
+    from scdp import metrics
+    from scdp.table.readers import read_records
+
+    ours, theirs = read_records(predicted, reading), read_records(gold, reading)
+    our_id, their_id = _id_columns(ours, theirs, id_column, gold_id)
+    found = _clusters_by_id(ours, our_id, cluster_column)
+    true = _clusters_by_id(theirs, their_id, gold_column or cluster_column)
+    _check_same_ids(found, true, ours.source, theirs.source)
+    labels = [found[key] for key in true]
+    values = metrics.evaluate(list(true.values()), labels)
+    if as_json:
+        click.echo(json.dumps({"items": len(true), **values}, indent=2))
+    else:
+        click.echo(_tabulate(values, len(true), len(set(labels)), len(set(true.values()))))
+
+
+def _id_columns(ours: Records, theirs: Records, id_column: str | None, gold_id: str | None) -> tuple[str, str]:
+    from scdp.table.spec import find_shared_ids
+
+    if id_column is not None:
+        return id_column, gold_id or id_column
+    found = find_shared_ids(ours, theirs)
+    if found is None:
+        raise InputError(
+            f"{ours.source} and {theirs.source}: no two columns hold the same ids; "
+            "name the columns of ids with --id and --gold-id"
+        )
+    if found[0] != found[1]:
+        logger.info("ids are in %r of %s and %r of %s", found[0], ours.source, found[1], theirs.source)
+    return found[0], gold_id or found[1]
+
+
+def _cluster_column(records: Records) -> str:
+    from scdp.table.spec import CLUSTER_COLUMNS
+
+    for name in CLUSTER_COLUMNS:
+        if name in records.names:
+            return name
+    raise InputError(
+        f"{records.source}: there is no column {', '.join(CLUSTER_COLUMNS)}; "
+        f"name the column of clusters with --cluster or --gold-cluster (it has: {', '.join(records.names)})"
+    )
+
+
+def _clusters_by_id(records: Records, identifier: str, cluster: str | None) -> dict[str, str]:
+    from scdp.table.records import complete_column, unique_ids
+
+    ids = unique_ids(records, identifier)
+    clusters = complete_column(records, cluster or _cluster_column(records))
+    return dict(zip(ids, clusters, strict=True))
+
+
+def _check_same_ids(found: dict[str, str], true: dict[str, str], ours: str, theirs: str) -> None:
+    for first, second, here, there in ((found, true, ours, theirs), (true, found, theirs, ours)):
+        only = [key for key in first if key not in second]
+        if only:
+            raise InputError(
+                f"{here}: {len(only)} of its {len(first)} ids are not in {there}, the first is {only[0]!r}; "
+                "give both files the same ids"
+            )
+
+
+def _tabulate(values: dict[str, float], items: int, clusters: int, gold_clusters: int) -> str:
+    lines = [f"{items} items, {clusters} predicted clusters, {gold_clusters} gold clusters", ""]
+    lines += [f"{key:<14} {value:8.4f}  {DESCRIPTIONS[key]}" for key, value in values.items()]
+    return "\n".join(lines)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from scdp.cli.fit_command import say, spec_of
-from scdp.cli.terminal import tell
+from scdp.cli import PATH, say, tell
+from scdp.cli.fit_command import spec_of
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
+    from socket import socket
+
+    from scdp.review import Session
     from scdp.review.beliefs import Beliefs
-    from scdp.review.session import Session
+    from scdp.review.server import Site
     from scdp.review.view import TableView
     from scdp.table.records import Records
 
@@ -25,11 +31,28 @@ Examples:
   scdp label records.csv --out decisions.jsonl --terminal
   scdp label records.csv --out decisions.jsonl --clusters clusters.csv
 """
-_PATH = click.Path(path_type=Path)
 
 
-def page_options(command: Any) -> Any:
-    """Where the page is, and who answers: the same for `label` and `review`."""
+@dataclass(frozen=True)
+class Page:
+    """Where people are asked, and who answers."""
+
+    who: str | None
+    terminal: bool
+    host: str
+    port: int
+    opens: bool
+
+
+def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a page and `--quiet`, for a command that takes them as `page`."""
+
+    @wraps(command)
+    def with_page(
+        *args: Any, who: str | None, terminal: bool, host: str, port: int, opens: bool, quiet: bool, **kwargs: Any
+    ) -> Any:
+        return command(*args, page=Page(who, terminal, host, port, opens), **kwargs)
+
     options = [
         click.option("--who", metavar="NAME", help="Written beside each decision.  [default: your login name]"),
         click.option("--terminal", is_flag=True, help="Ask in the terminal; no browser is needed."),
@@ -39,15 +62,15 @@ def page_options(command: Any) -> Any:
         click.option("--quiet", is_flag=True, help="Print nothing but the address."),
     ]
     for option in reversed(options):
-        command = option(command)
-    return command
+        with_page = option(with_page)
+    return with_page
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("records", type=_PATH)
-@click.option("--out", required=True, type=_PATH, metavar="FILE", help="Decisions, as JSON lines; added to.")
-@click.option("--clusters", type=_PATH, metavar="FILE", help="At the end, write: id, cluster, probability.")
-@click.option("--spec", "spec_file", type=_PATH, metavar="FILE", help="How to compare records.")
+@click.argument("records", type=PATH)
+@click.option("--out", required=True, type=PATH, metavar="FILE", help="Decisions, as JSON lines; added to.")
+@click.option("--clusters", type=PATH, metavar="FILE", help="At the end, write: id, cluster, probability.")
+@click.option("--spec", "spec_file", type=PATH, metavar="FILE", help="How to compare records.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Ids.  [default: the column that sounds like ids]")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @click.option("--force", is_flag=True, help="Replace the file of --clusters.")
@@ -60,12 +83,7 @@ def label(
     id_column: str | None,
     seed: int,
     force: bool,
-    who: str | None,
-    terminal: bool,
-    host: str,
-    port: int,
-    opens: bool,
-    quiet: bool,
+    page: Page,
 ) -> None:
     """Answer questions about RECORDS, and see how good their clusters are and when to stop.
 
@@ -74,9 +92,9 @@ def label(
     question is shown, and the same command goes on from there.
     """
     from scdp.io.targets import Given, check_files, check_table_target, check_target, list_given
-    from scdp.review.learner import Learner
-    from scdp.review.log import DecisionLog
-    from scdp.review.session import Session
+    from scdp.review import Session
+    from scdp.review.sources import Learner
+    from scdp.table.decisions import DecisionLog
     from scdp.table.readers import read_records
 
     check_decisions(out)
@@ -89,15 +107,15 @@ def label(
     spec = spec_of(table, spec_file, None, id_column, None)
     ids = ids_of(table, spec.id)
     log = DecisionLog(out, ids)
-    say(f"comparing {len(table):,} records", quiet)
+    say(f"comparing {len(table):,} records")
     learner = Learner(table, spec, seed)
     session = Session(log, learner, seed)
     view = learner.view(table, ids)
-    ask_people(session, view, f"Labels for {records.name}", False, who, terminal, host, port, opens, quiet)
-    say(f"{out}: {len(log.decisions)} decisions", quiet)
+    ask_people(session, view, f"Labels for {records.name}", False, page)
+    say(f"{out}: {len(log.decisions)} decisions")
     if clusters is not None:
         write_clusters(clusters, session.settle(), ids, spec.id, force)
-        say(f"{clusters}: {session.beliefs.n_clusters:,} clusters of {len(table):,} records", quiet)
+        say(f"{clusters}: {session.beliefs.n_clusters:,} clusters of {len(table):,} records")
 
 
 def check_decisions(path: Path) -> None:
@@ -112,7 +130,7 @@ def write_clusters(path: Path, beliefs: Beliefs, ids: list[str], id_column: str 
 
     from scdp.estimators.clustering import cluster_names
     from scdp.io.atomic import Staged
-    from scdp.io.tables import stage_table
+    from scdp.io.targets import stage_table
 
     names = cluster_names(beliefs.answer, np.array(ids, dtype=object), [])
     title = "id" if id_column in (None, "cluster", "probability") else str(id_column)
@@ -129,27 +147,17 @@ def ids_of(records: Records, column: str | None) -> list[str]:
     return [str(one) for one in read_ids(records, column).tolist()]
 
 
-def ask_people(
-    session: Session,
-    view: TableView,
-    title: str,
-    preset: bool,
-    who: str | None,
-    terminal: bool,
-    host: str,
-    port: int,
-    opens: bool,
-    quiet: bool,
-) -> None:
+def ask_people(session: Session, view: TableView, title: str, preset: bool, page: Page) -> None:
     """Ask in the terminal, or on a page until Ctrl-C."""
     import getpass
     from contextlib import suppress
 
+    who = page.who
     if who is None:
         with suppress(OSError, KeyError):
             who = getpass.getuser()
-    if terminal:
-        from scdp.review.terminal import ask_in_terminal
+    if page.terminal:
+        from scdp.review.view import ask_in_terminal
 
         session.start()
         try:
@@ -157,36 +165,28 @@ def ask_people(
         finally:
             session.stop()
         return
-    _serve(session, view, title, preset, who, host, port, opens, quiet)
-
-
-def _serve(
-    session: Session,
-    view: TableView,
-    title: str,
-    preset: bool,
-    who: str | None,
-    host: str,
-    port: int,
-    opens: bool,
-    quiet: bool,
-) -> None:
     import secrets
+
+    from scdp.review.server import Site, listen, names_of
+
+    taken = listen(page.host, page.port)
+    hosts = names_of(page.host, taken.getsockname()[1])
+    _serve(Site(title, session, view, preset, secrets.token_urlsafe(24), hosts, who), taken, page)
+
+
+def _serve(site: Site, taken: socket, page: Page) -> None:
     import threading
     import webbrowser
 
-    from scdp.review.server import Site, address_of, listen, names_of, serve
+    from scdp.review.server import address_of, serve
 
-    taken = listen(host, port)
-    hosts = names_of(host, taken.getsockname()[1])
-    site = Site(title, session, view, preset, secrets.token_urlsafe(24), hosts, who)
-    threading.Thread(target=view.prepare, daemon=True).start()
+    threading.Thread(target=site.view.prepare, daemon=True).start()
     address = address_of(site)
     tell(address)
-    say("the page is at the address above; Ctrl-C ends it, and every answer is kept", quiet)
-    if host not in (LOOPBACK, "::1", "localhost"):
-        say("note: others on the network can reach this page; give the address only to whom you trust", quiet)
-    if opens:
+    say("the page is at the address above; Ctrl-C ends it, and every answer is kept")
+    if page.host not in (LOOPBACK, "::1", "localhost"):
+        say("note: others on the network can reach this page; give the address only to whom you trust")
+    if page.opens:
         threading.Thread(target=lambda: webbrowser.open(address), daemon=True).start()
     serve(site, taken)
 
@@ -203,21 +203,11 @@ Examples:
 
 
 @click.command(epilog=REVIEW_EXAMPLES)
-@click.argument("result", type=_PATH, metavar="RESULT|STORE")
-@click.option("--decisions", type=_PATH, metavar="FILE", help=f"JSON lines, added to.  [default: RESULT/{DECISIONS}]")
+@click.argument("result", type=PATH, metavar="RESULT|STORE")
+@click.option("--decisions", type=PATH, metavar="FILE", help=f"JSON lines, added to.  [default: RESULT/{DECISIONS}]")
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, show_default=True, metavar="N")
 @page_options
-def review(
-    result: Path,
-    decisions: Path | None,
-    seed: int,
-    who: str | None,
-    terminal: bool,
-    host: str,
-    port: int,
-    opens: bool,
-    quiet: bool,
-) -> None:
+def review(result: Path, decisions: Path | None, seed: int, page: Page) -> None:
     """Look through RESULT, the folder that `scdp cluster --draws` kept, or a STORE, and decide what is in doubt.
 
     What would remove most errors is asked first; clusters can be searched, split and merged. Every decision is on the
@@ -228,11 +218,11 @@ def review(
 
     from scdp.io.targets import Given, check_files, check_target, is_same_file
     from scdp.results import read_result
-    from scdp.review.log import DecisionLog
-    from scdp.review.result import ResultSource, StoreSource
-    from scdp.review.session import Session
+    from scdp.review import Session
+    from scdp.review.sources import ResultSource, StoreSource
+    from scdp.store import Store
     from scdp.store.files import MANIFEST
-    from scdp.store.store import Store
+    from scdp.table.decisions import DecisionLog
 
     kept = decisions or result / DECISIONS
     check_decisions(kept)
@@ -250,12 +240,12 @@ def review(
         stored = read_result(result)
         n_records, source = stored.n_records, ResultSource(stored)
     check_target(kept)
-    say(f"reading {n_records:,} records", quiet)
+    say(f"reading {n_records:,} records")
     view = source.view()
     before = source.store.decisions_of_updates() if isinstance(source, StoreSource) else []
     log = DecisionLog(kept, view.ids, before)
     session = Session(log, source, seed)
     beliefs = session.beliefs.snapshot()
     threading.Thread(target=source.explain, args=(view, beliefs), daemon=True).start()
-    ask_people(session, view, f"Review of {result.name}", True, who, terminal, host, port, opens, quiet)
-    say(f"{kept}: {len(log.decisions) - len(before)} decisions", quiet)
+    ask_people(session, view, f"Review of {result.name}", True, page)
+    say(f"{kept}: {len(log.decisions) - len(before)} decisions")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from scdp.cli.cluster_command import learn_here, open_model
-from scdp.cli.fit_command import say, told
-from scdp.cli.terminal import RecordsType, json_option, reading_options, tell
+from scdp.cli import PATH, RecordsType, json_option, reading_options, say, say_notes, tell
+from scdp.cli.cluster_commands import learn_here, open_model
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
-    from scdp.table.text_files import Reading
+    from scdp.table.readers import Reading
 
 EXAMPLES = """\b
 Examples:
@@ -24,15 +23,14 @@ Examples:
   scdp lookup store '{"name": "Ada Lovelace"}'
   scdp resolve store e-17
 """
-_PATH = click.Path(path_type=Path)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("store", type=_PATH)
+@click.argument("store", type=PATH)
 @click.argument("new", type=RecordsType(), required=False)
-@click.option("--model", type=_PATH, metavar="DIR", help="Of a new store: its model.  [default: learned from NEW]")
-@click.option("--decisions", type=_PATH, metavar="FILE", help="What people know; kept for ever.")
-@click.option("--delete", type=_PATH, metavar="FILE", help="Ids of records to remove, one a line.")
+@click.option("--model", type=PATH, metavar="DIR", help="Of a new store: its model.  [default: learned from NEW]")
+@click.option("--decisions", type=PATH, metavar="FILE", help="What people know; kept for ever.")
+@click.option("--delete", type=PATH, metavar="FILE", help="Ids of records to remove, one a line.")
 @reading_options
 @json_option
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
@@ -52,8 +50,8 @@ def update(
     merge and split is kept as an event, and  scdp resolve  follows old ids.
     """
     from scdp.io.targets import lies_in, list_given
+    from scdp.store import Store
     from scdp.store.files import MANIFEST
-    from scdp.store.store import Store
     from scdp.table.decisions import read_decisions
     from scdp.table.readers import file_of, read_records
 
@@ -68,9 +66,9 @@ def update(
     gone = [] if delete is None else _listed_ids(delete, reading)
     if not (store / MANIFEST).exists():
         if model is not None:
-            fitted = open_model(model, quiet)
+            fitted = open_model(model)
         elif table is not None:
-            fitted, _ = learn_here(table, None, None, None, 0, quiet, said)
+            fitted, _ = learn_here(table, said)
         else:
             raise InputError(f"{store}: there is no store; make one from records, with --model if there is one")
         kept = Store.create(store, fitted)
@@ -79,12 +77,11 @@ def update(
     else:
         kept = Store(store)
     kept.model.set_params(n_jobs=-1)
-    happened: list[dict[str, Any]] = []
-    for message in told(lambda: happened.extend(kept.update(table, delete=gone, decisions=said))):
-        say(f"note: {message}", quiet)
+    with say_notes():
+        happened = kept.update(table, delete=gone, decisions=said)
     lost = [one for line in said for one in line.ids if one not in kept.entities]
     if lost:
-        say(f"note: no record is named {lost[0]!r}, as a decision says; it counts once there is one", quiet)
+        say(f"note: no record is named {lost[0]!r}, as a decision says; it counts once there is one")
     counts = Counter(one["event"] for one in happened)
     n_entities = len(set(kept.entities.values()))
     if as_json:
@@ -106,13 +103,13 @@ def _listed_ids(path: Path, reading: Reading) -> list[str]:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("store", type=_PATH)
+@click.argument("store", type=PATH)
 @click.argument("cells", metavar="JSON")
 @json_option
 def lookup(store: Path, cells: str, as_json: bool) -> None:
     """Say which entity of a store a record is, with probabilities; nothing is changed."""
     from scdp.io.untrusted import parse_json
-    from scdp.store.store import Store
+    from scdp.store import Store
 
     try:
         query = parse_json(cells)
@@ -134,12 +131,12 @@ def lookup(store: Path, cells: str, as_json: bool) -> None:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("store", type=_PATH)
+@click.argument("store", type=PATH)
 @click.argument("name", metavar="ID")
 @json_option
 def resolve(store: Path, name: str, as_json: bool) -> None:
     """Say under which id an entity goes on, which records it has, and what happened to it."""
-    from scdp.store.store import Store
+    from scdp.store import Store
 
     found = Store(store).resolve(name)
     if as_json:

@@ -37,7 +37,7 @@ from scdp._typing import Integers
 from scdp.compare.features import Pairs
 from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions
-from scdp.io.leftovers import PART, find_leftovers, remove
+from scdp.io.atomic import PART, find_leftovers, remove
 from scdp.io.sealed import Damaged, read, write
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, all_apart, split_shards

@@ -36,9 +36,8 @@ from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOU
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
 from scdp.posterior.partitions import canonical_labels
-from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records, complete_column, records_from
-from scdp.table.spec import Spec
+from scdp.table.spec import Spec, proposed_comparisons
 
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator

@@ -25,8 +25,7 @@ from scdp import __version__
 from scdp.errors import InputError
 from scdp.estimators.fitted import Words, part
 from scdp.estimators.result import FEW, Calibration, Learned
-from scdp.io.atomic import sync
-from scdp.io.leftovers import OLD, leftovers_of, make_stamp, part_of, release_stamp, remove, remove_leftovers
+from scdp.io.atomic import OLD, leftovers_of, make_stamp, part_of, release_stamp, remove, remove_leftovers, sync
 from scdp.io.untrusted import parse_json, read_arrays, read_bytes
 from scdp.posterior import Posterior
 

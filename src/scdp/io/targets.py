@@ -1,18 +1,199 @@
 """What a command reads and what it writes, in one place: nothing that is read is written to, nothing that is there is
-replaced unless the user says so. Files are told apart by what they are and not by how their paths are spelled."""
+replaced unless the user says so. Files are told apart by what they are and not by how their paths are spelled.
+
+Tables that people get are CSV, TSV, JSON lines or Parquet, written whole or not at all.
+"""
 
 from __future__ import annotations
 
+import csv
+import errno
+import glob
+import io
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scdp.errors import InputError
-from scdp.io.atomic import recover
-from scdp.io.leftovers import ROWS, part_of
-from scdp.io.tables import DELIMITERS, JSON_LINES
+from scdp.io.atomic import ROWS, Staged, part_of, recover, remove
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Column = Sequence[Any] | NDArray[Any]
+
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+JSON_LINES = (".jsonl", ".ndjson", ".json")
+# Rows of text files that are written at a time.
+ROWS_AT_ONCE = 10_000
+PARQUET_KINDS = {float: "DOUBLE", bool: "BOOLEAN", int: "BIGINT"}
+# Spreadsheets run a cell that starts like this; a plain number is no formula.
+FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
+PLAIN_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
+
+
+def stage_table(staged: Staged, path: Path, columns: Mapping[str, Column]) -> None:
+    """A table of texts, numbers and truth values as CSV, TSV, JSON lines or Parquet, by the name of the file."""
+    kind = path.suffix.lower()
+    rows = zip(*columns.values(), strict=True)
+    if kind in DELIMITERS:
+        staged.text(path, _delimited(list(columns), rows, DELIMITERS[kind]))
+    elif kind in JSON_LINES:
+        lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)
+        staged.text(path, "".join(f"{line}\n" for line in lines))
+    else:
+        staged.write(path, lambda part: _write_rows(part, columns))
+
+
+def stage_spreadsheet(staged: Staged, path: Path, columns: Mapping[str, Column]) -> None:
+    """A CSV or TSV to be opened in a spreadsheet: what it would run as a formula has a ' in front, and is text."""
+    rows = (map(spreadsheet_cell, row) for row in zip(*columns.values(), strict=True))
+    text = _delimited([*map(spreadsheet_cell, columns)], map(list, rows), DELIMITERS[path.suffix.lower()])
+    # By the mark at the start, spreadsheets know that this is UTF-8.
+    staged.text(path, "\ufeff" + text)
+
+
+def spreadsheet_cell(cell: Any) -> Any:
+    """A cell that no spreadsheet runs: a text that starts like a formula gets a ' in front."""
+    if not isinstance(cell, str) or PLAIN_NUMBER.fullmatch(cell) or not FORMULA.match(cell):
+        return cell
+    return f"'{cell}"
+
+
+def _delimited(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str) -> str:
+    parts, every = [], chain([header], rows)
+    while some := list(islice(every, ROWS_AT_ONCE)):
+        text = io.StringIO()
+        plain = csv.writer(text, lineterminator="\n", delimiter=delimiter)
+        plain.writerows(some)
+        parts.append(text.getvalue())
+        # A bare carriage return ends a row for every reader, and Python before 3.13 does not quote it.
+        if "\r" in parts[-1]:
+            parts[-1] = _with_returns(some, delimiter)
+    return "".join(parts)
+
+
+def _with_returns(rows: Iterable[Sequence[Any]], delimiter: str) -> str:
+    """Rows in which a cell has a carriage return are quoted."""
+    text = io.StringIO()
+    plain = csv.writer(text, lineterminator="\n", delimiter=delimiter)
+    quoted = csv.writer(text, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
+    for row in rows:
+        ends = any(isinstance(cell, str) and "\r" in cell for cell in row)
+        (quoted if ends else plain).writerow(row)
+    return text.getvalue()
+
+
+def _write_rows(path: Path, columns: Mapping[str, Column]) -> None:
+    # By way of JSON lines: DuckDB reads no Python lists, and neither pandas nor Arrow need be here.
+    import duckdb
+
+    names = [f"column{k}" for k in range(len(columns))]
+    kinds = [PARQUET_KINDS.get(type(next(iter(column), None)), "VARCHAR") for column in columns.values()]
+    between = path.with_name(f"{path.name}.jsonl")
+    rows = zip(*columns.values(), strict=True)
+    lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    try:
+        with between.open("x", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        # Names of columns are the user's: quotes in them are doubled, as SQL wants.
+        chosen = ", ".join(f"{name} AS {quote_name(title)}" for name, title in zip(names, columns, strict=True))
+        types = ", ".join(f"{name}: '{kind}'" for name, kind in zip(names, kinds, strict=True))
+        reader = f"read_json(?, format = 'newline_delimited', columns = {{{types}}})"
+        with database_errors(), duckdb.connect() as connection:
+            connection.execute(
+                f"COPY (SELECT {chosen} FROM {reader}) TO '{_quoted(path)}' (FORMAT parquet, USE_TMP_FILE false)",
+                [str(between)],
+            )
+    finally:
+        remove(between)
+
+
+def quote_name(name: str) -> str:
+    """A name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def write_parquet(path: Path, *blocks: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns to a file that is there and empty, one block of rows after another."""
+    import duckdb
+
+    with database_errors(), duckdb.connect() as connection:
+        # Cells are texts or numbers by the kind of their array, not by what they look like.
+        connection.execute("SET pandas_analyze_sample = 0")
+        parts = []
+        for number, block in enumerate(blocks):
+            names = {f"column{k}": values for k, values in enumerate(block.values())}
+            connection.register(f"block{number}", names)
+            titles = ", ".join(f"column{k} AS {quote_name(name)}" for k, name in enumerate(block))
+            parts.append(f"SELECT {titles} FROM block{number}")
+        options = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, USE_TMP_FILE false"
+        connection.execute(f"COPY ({' UNION ALL BY NAME '.join(parts)}) TO '{_quoted(path)}' ({options})")
+
+
+def read_parquet(path: Path, names: Sequence[str] | None, where: str = "true") -> dict[str, NDArray[Any]]:
+    """Columns of a file in the order of its rows, all of them unless named."""
+    import duckdb
+
+    chosen = "*" if names is None else ", ".join(map(quote_name, names))
+    try:
+        with duckdb.connect() as connection:
+            found = connection.execute(
+                f"SELECT {chosen} FROM read_parquet(?) WHERE {where}", [glob.escape(str(path))]
+            ).fetchnumpy()
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
+    except duckdb.Error as error:
+        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}); make it again") from error
+    return {name: _fill(values, path) for name, values in found.items()}
+
+
+def parquet_names(path: Path) -> list[str]:
+    """The names of the columns of a file."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        found = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [glob.escape(str(path))])
+        return [str(row[0]) for row in found.fetchall()]
+
+
+def _fill(values: NDArray[Any], path: Path) -> NDArray[Any]:
+    """Gaps among numbers are NaN; elsewhere there are none."""
+    import numpy as np
+
+    plain: NDArray[Any] = np.ma.getdata(values)
+    gaps = np.ma.getmask(values)
+    if gaps is np.ma.nomask or not gaps.any():
+        return plain
+    if plain.dtype.kind != "f":
+        raise InputError(f"{path}: has gaps; make it again")
+    return np.where(gaps, np.nan, plain)
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """What DuckDB says of a disk or of memory becomes the error that Python has for it."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
+    except duckdb.IOException as error:
+        full = "No space left" in str(error)
+        code = errno.ENOSPC if full else errno.EIO
+        raise OSError(code, os.strerror(code) if full else str(error).splitlines()[0]) from error
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
 
 # As long as a stamp can be.
 LONGEST_STAMP = f"{2**22}-{'f' * 16}"

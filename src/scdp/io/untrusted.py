@@ -93,6 +93,17 @@ def parse_json(text: str) -> Any:
     return value
 
 
+def parse_json_object(text: str, where: str, advice: str) -> dict[str, Any]:
+    """A JSON object, or an InputError that says where there is none and what to do."""
+    try:
+        value = parse_json(text)
+    except ValueError as error:
+        raise InputError(f"{where} is not JSON ({getattr(error, 'msg', error)}); {advice}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{where} is not a JSON object; {advice}")
+    return value
+
+
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from scdp import metrics
 from scdp.errors import InputError
-from scdp.io.atomic import Staged, write_bytes
-from scdp.io.leftovers import PART, find_leftovers, remove
+from scdp.io.atomic import PART, Staged, find_leftovers, remove, write_bytes
 from scdp.io.untrusted import parse_json, read_bytes
 from scdp.paper.protocol import Outcome
 from scdp.paper.systems import SYSTEMS, Settings, System

@@ -28,7 +28,7 @@ from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentDraws, StoredDraws
-from scdp.posterior.exact import MOST_ITEMS, solve_linked
+from scdp.posterior.optimise import MOST_ITEMS, solve_linked
 from scdp.posterior.pairs import (
     Merges,
     PairGraph,

@@ -6,7 +6,9 @@ The file is one .npz of plain arrays, written whole or not at all and read witho
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import combinations
 from os import PathLike
@@ -21,12 +23,12 @@ from scdp.errors import InputError, MissingExtraError
 from scdp.io.atomic import Staged
 from scdp.io.untrusted import read_arrays
 from scdp.posterior.draws import PackedDraws, StoredDraws
+from scdp.posterior.partitions import name_by_first
 from scdp.posterior.recorder import pack_draws
-from scdp.posterior.tables import IntervalTable, make_pandas, make_polars, name_by_first
 from scdp.table.records import records_from
 
 if TYPE_CHECKING:
-    from scdp.posterior.posterior import Posterior
+    from scdp.posterior import Posterior
 
 VERSION = 1
 # Items whose names fit beside a map, and links so rarely drawn that a graph leaves them out.
@@ -48,7 +50,7 @@ def save(posterior: Posterior, path: str | PathLike[str]) -> None:
 
 def load(path: str | PathLike[str]) -> Posterior:
     """Read a file that `save` wrote; anything else is refused by name."""
-    from scdp.posterior.posterior import Posterior
+    from scdp.posterior import Posterior
 
     if not Path(path).exists():
         raise InputError(f"{path}: there is no such file; give the path of a saved posterior")
@@ -295,3 +297,115 @@ def make_axes() -> Any:
     except ImportError:
         raise MissingExtraError("matplotlib", "plots", "A picture") from None
     return pyplot.subplots()[1]
+
+
+def make_pandas(columns: Mapping[str, Any], index: Any = None) -> Any:
+    """Columns as pandas has them."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError("pandas", "pandas", "A data frame") from None
+    return pandas.DataFrame(columns, index=index)
+
+
+def make_polars(columns: Mapping[str, Any]) -> Any:
+    """Columns as polars has them."""
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError("polars", "polars", "A data frame") from None
+    return polars.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalTable:
+    """A table some of whose columns are numbers with an interval.
+
+    Parameters
+    ----------
+    columns : dict of lists
+        The columns by name. The interval of a number `n` is in the columns `n_low` and `n_high`.
+    numbers : tuple of str
+        The columns that have an interval.
+    level : float
+        The probability that each interval holds.
+
+    Example
+    -------
+    >>> table = IntervalTable({"city": ["Ulm"], "n": [3.5], "n_low": [3.0], "n_high": [4.0]}, ("n",), 0.9)
+    >>> print(table)
+    city  n    90 % interval
+    Ulm   3.5  3 to 4
+    """
+
+    columns: dict[str, list[Any]]
+    numbers: tuple[str, ...]
+    level: float
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
+
+    def to_json(self) -> str:
+        """A JSON list with an object for each row; numbers that JSON has not are null."""
+        rows = [{name: _for_json(value) for name, value in row.items()} for row in self.rows()]
+        return json.dumps(rows, indent=1, default=str, allow_nan=False)
+
+    def to_pandas(self) -> Any:
+        """The table as pandas has it."""
+        return make_pandas(self.columns)
+
+    def to_polars(self) -> Any:
+        """The table as polars has it."""
+        return make_polars(self.columns)
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        """Titles and cells: a number and its interval are two columns."""
+        ends = {f"{name}{end}" for name in self.numbers for end in ("_low", "_high")}
+        titles: list[str] = []
+        columns: list[list[str]] = []
+        for name, values in self.columns.items():
+            if name in ends:
+                continue
+            titles.append(name)
+            columns.append([_say(value) for value in values])
+            if name in self.numbers:
+                low, high = self.columns[f"{name}_low"], self.columns[f"{name}_high"]
+                titles.append(f"{100 * self.level:g} % interval")
+                columns.append([f"{_say(a)} to {_say(b)}" for a, b in zip(low, high, strict=True)])
+        return titles, [list(row) for row in zip(*columns, strict=True)]
+
+    def __str__(self) -> str:
+        titles, rows = self._shown()
+        wide = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) for row in (titles, *rows)]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        titles, rows = self._shown()
+        head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _for_json(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _say(value: Any) -> str:
+    if value is None:
+        return "-"
+    if not isinstance(value, float):
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+    if not np.isfinite(value):
+        return "-" if np.isnan(value) else "infinite" if value > 0 else "minus infinite"
+    return (
+        f"{value:,.0f}"
+        if value == round(value) and abs(value) < 1e15
+        else f"{value:,.4g}"
+        if abs(value) < 1e4
+        else f"{value:,.1f}"
+    )

@@ -124,6 +124,31 @@ def number_within(counts: Integers) -> Integers:
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def name_by_first(labels: NDArray[Any]) -> NDArray[np.int32]:
+    """The number of the first item of each item's cluster, from canonical labels.
+
+    Example
+    -------
+    >>> name_by_first(np.array([0, 1, 0, 2])).tolist()
+    [0, 1, 0, 3]
+    """
+    before = np.concatenate([[-1], np.maximum.accumulate(labels)[:-1]]) if len(labels) else labels
+    firsts = np.flatnonzero(labels > before).astype(np.int32)
+    return firsts[labels] if len(labels) else np.zeros(0, np.int32)
+
+
+def number_first(names: NDArray[Any]) -> Integers:
+    """Numbers for names, in the order in which they appear.
+
+    Example
+    -------
+    >>> number_first(np.array(["b", "a", "b"])).tolist()
+    [0, 1, 0]
+    """
+    number: dict[Any, int] = {}
+    return np.array([number.setdefault(name, len(number)) for name in names.tolist()], np.int64)
+
+
 @kernel
 def find_root(parents: SmallIntegers, item: int) -> int:
     """The smallest item of the tree, with every step of the way there halved for the next time."""

@@ -20,7 +20,8 @@ from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.io.memory import free_bytes
-from scdp.posterior.tables import IntervalTable, quote_name
+from scdp.io.targets import quote_name
+from scdp.posterior.io import IntervalTable
 
 SECONDS = 60.0
 MOST_ROWS = 100_000

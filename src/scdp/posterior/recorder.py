@@ -15,7 +15,7 @@ from scdp.posterior.draws import ComponentDraws, PackedDraws, StoredDraws, count
 from scdp.posterior.partitions import canonical_labels, check_ids, compact_ids
 
 if TYPE_CHECKING:
-    from scdp.posterior.posterior import Posterior
+    from scdp.posterior import Posterior
 
 PAGE_WORDS = 1 << 15
 NO_WORDS = np.empty(0, np.uint64)
@@ -176,7 +176,7 @@ class DrawRecorder:
 
     def finish(self, traces: Mapping[str, ArrayLike] | None = None, *, names: Any = None) -> Posterior:
         """The posterior of what was recorded; after an interruption, of the draws every chain reached."""
-        from scdp.posterior.posterior import Posterior
+        from scdp.posterior import Posterior
 
         draws = self.packed()
         cut = {name: np.asarray(values)[:, : draws.n_draws] for name, values in (traces or {}).items()}

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.exact import MOST_ITEMS, solve_components
-from scdp.posterior.moves import Candidate, Overlaps, descend, find_begins
+from scdp.posterior.optimise import MOST_ITEMS, Candidate, Overlaps, descend, solve_components
 from scdp.posterior.partitions import ComponentItems, canonical_labels, find_components, group_items
 from scdp.posterior.summaries import Loss, Partition, compute_terms
 
@@ -64,20 +64,17 @@ def minimise_expected_loss(
     components = find_components([fixed[None], draws], n_items)
     small = components.sizes <= MOST_ITEMS
     labels = np.empty(n_items, np.int64)
-    n_labels = _solve(components.select(small), draws, fixed, weights, loss, labels)
-    searched = np.empty(n_items, np.int64)
+    _solve(components.select(small), draws, fixed, weights, loss, labels)
     search_components(
         components.select(~small),
         draws,
-        searched,
+        labels,
         loss=loss,
         fixed=fixed,
         weights=weights,
         n_starts=n_starts,
         random_state=random_state,
     )
-    large = components.select(~small).items
-    labels[large] = n_labels + searched[large]
     return canonical_labels(labels)
 
 
@@ -145,11 +142,11 @@ def _solve(
     weights: Integers,
     loss: Loss,
     labels: Integers,
-) -> int:
+) -> None:
     n = int(weights.sum())
     # Unscaled, differences are of order one for any n, so rounding is told from gain by one threshold.
     terms = compute_terms(loss, n) * (n if loss == "vi" else n * (n - 1) / 2)
-    return solve_components(draws, components.items, components.bounds, weights, fixed, terms, labels)
+    solve_components(draws, components.items, components.bounds, weights, fixed, terms, labels)
 
 
 def _take_canonical(draws: SmallIntegers, items: Integers) -> SmallIntegers:
@@ -260,6 +257,22 @@ def _prepare_overlaps(draws: SmallIntegers) -> Overlaps:
     begins = np.empty((n_items, n_draws), np.int32)
     find_begins(draws, np.zeros(n_items + 2, np.int32), begins)
     return Overlaps(begins, np.zeros((n_draws, n_items, 3), np.int32))
+
+
+@kernel
+def find_begins(draws: SmallIntegers, starts: SmallIntegers, begins: SmallIntegers) -> None:
+    """Fill begins (item, draw) from canonical labels (draw, item); `starts` is zero scratch."""
+    n_draws, n_items = draws.shape
+    for draw in range(n_draws):
+        n_clusters = 0
+        for item in range(n_items):
+            starts[draws[draw, item] + 1] += 1
+            n_clusters = max(n_clusters, draws[draw, item] + 1)
+        for cluster in range(n_clusters):
+            starts[cluster + 1] += starts[cluster]
+        for item in range(n_items):
+            begins[item, draw] = starts[draws[draw, item]]
+        starts[: n_clusters + 1] = 0
 
 
 def _make_candidate(n_items: int) -> Candidate:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats
-from scdp.report.layout import shortened, shown
+from scdp.report import shortened, shown
 
 if TYPE_CHECKING:
     from scdp.estimators.explanation import Explanation, FeatureEvidence

@@ -14,14 +14,22 @@ from scdp._typing import Floats
 from scdp.errors import InputError
 from scdp.estimators.result import WORDS as VERDICT_WORDS
 from scdp.io.atomic import Staged, write_text
-from scdp.io.tables import DELIMITERS, stage_spreadsheet, stage_table
-from scdp.io.targets import Given, check_table_target, check_target, list_given
+from scdp.io.targets import (
+    DELIMITERS,
+    Given,
+    check_table_target,
+    check_target,
+    list_given,
+    stage_spreadsheet,
+    stage_table,
+)
+from scdp.report import footnote, isolated, section, shortened, shown, verdict, whole_page
 from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, trace_lines
-from scdp.report.clusters import STYLE as CLUSTERS_STYLE
-from scdp.report.clusters import cluster_script, clusters_section
-from scdp.report.layout import footnote, isolated, section, shortened, shown, verdict, whole_page
 from scdp.report.sections import (
+    CLUSTERS_STYLE,
     THRESHOLD,
+    cluster_script,
+    clusters_section,
     doubt_section,
     judge_calibration,
     judge_chains,
@@ -29,7 +37,7 @@ from scdp.report.sections import (
     uncertain_section,
     weights_section,
 )
-from scdp.results.folder import FolderMaker, check_result_target, list_files, stage_result
+from scdp.results import FolderMaker, check_result_target, list_files, stage_result
 
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
@@ -318,7 +326,7 @@ def write_outputs(result: ClusterResult, model: Estimator, outputs: Outputs, for
 
 
 def _stage_pairs(staged: Staged, path: Path, result: ClusterResult, at_least: float) -> None:
-    from scdp.posterior.tables import write_parquet
+    from scdp.io.targets import write_parquet
     from scdp.results.golden import list_pairs
 
     columns = list_pairs(result, at_least)

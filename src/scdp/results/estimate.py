@@ -15,10 +15,11 @@ import numpy as np
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.posterior import Posterior
+from scdp.posterior.io import IntervalTable
 from scdp.posterior.pairs import find_pairs_between
+from scdp.posterior.partitions import number_first
 from scdp.posterior.summaries import Counts, ExpectedMetrics
-from scdp.posterior.tables import IntervalTable, number_first
-from scdp.results.folder import StoredResult
+from scdp.results import StoredResult
 from scdp.table.records import Records
 
 LEVEL = 0.9

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from scdp._typing import Floats, Integers
-from scdp.report.layout import isolated, marked, shown
+from scdp.report import isolated, marked, shown
+from scdp.review import Person, Posed, Session
 from scdp.review.beliefs import Beliefs
 from scdp.review.quality import Interval, Quality
-from scdp.review.session import Person, Posed, Session
-from scdp.review.view import TableView, graph, waterfall
+from scdp.review.view import TableView, blocks_of, graph, waterfall
 
 LETTERS = "ABCDEFGH"
 # Rows of lists, and records of one cluster that are shown at once.
@@ -164,12 +164,6 @@ def _picks(rows: Sequence[int], beliefs: Beliefs, preset: bool) -> str:
     return f'<div class="field pick n{len(rows)}"><h3>Groups</h3>{"".join(fields)}</div>'
 
 
-def blocks_of(beliefs: Beliefs, rows: Sequence[int]) -> list[int]:
-    """The block of each record in the answer, numbered by the first record that is in it."""
-    labels = beliefs.answer[np.array(rows, dtype=np.int64)].tolist()
-    return [labels.index(label) for label in labels]
-
-
 def side_by_side(view: TableView, rows: Sequence[int]) -> str:
     """Records in columns, with the words marked by which they differ from the first."""
     n = len(rows)
@@ -187,14 +181,10 @@ def _field(name: str, values: Sequence[str | None], n: int) -> str:
     first = next((value for value in values if value), "")
     shown_cells = []
     for place, value in enumerate(values):
-        if value is None:
-            text = '<span class="missing">missing</span>'
-        elif place == 0 and n == 2 and values[1]:
-            text = marked(value, values[1] or "")
-        elif value == first:
-            text = isolated(value if len(value) <= LONGEST_CELL else value[:LONGEST_CELL] + "…")
+        if value is not None and place == 0 and n == 2 and values[1]:
+            text = marked(value, values[1])
         else:
-            text = marked(value, first)
+            text = _cell(value) if value is None or value == first else marked(value, first)
         shown_cells.append(f'<div class="cell"><span class="badge">{place + 1}</span>{text}</div>')
     return f'<div class="field n{n}"><h3>{shown(name)}</h3>{"".join(shown_cells)}</div>'
 

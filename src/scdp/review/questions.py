@@ -7,7 +7,7 @@ parameters of the model, on which all other records hang.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -270,31 +270,3 @@ def probabilities_of(beliefs: Beliefs, rows: tuple[int, ...], least: float | Non
     if least is not None:
         found = np.maximum(found, least)
     return tuple(float(each) for each in found)
-
-
-def choose(ask: Ask, n_asked: int, rng: np.random.Generator, taken: Iterable[int] = ()) -> Question | None:
-    """The next question: one in four at random, the others by what they are worth."""
-    busy = set(taken)
-    if n_asked % ONE_IN_RANDOM == ONE_IN_RANDOM - 1:
-        drawn = choose_random(ask, rng, busy)
-        if drawn is not None:
-            return drawn
-    best = choose_best(ask, busy)
-    return best[0] if best else choose_random(ask, rng, busy)
-
-
-Chooser = Callable[[Ask, int, np.random.Generator, Iterable[int]], Question | None]
-
-
-def choose_nearest_half(ask: Ask, n_asked: int, rng: np.random.Generator, taken: Iterable[int] = ()) -> Question | None:
-    """The pair whose probability is nearest to one half: what others do, to compare with."""
-    pairs = ask.beliefs.pairs
-    left, right = np.append(pairs.left, ask.others[0]), np.append(pairs.right, ask.others[1])
-    probability = np.append(pairs.probability, ask.others[2])
-    probability[ask.beliefs.is_decided(left, right)] = 1.0
-    busy = set(taken)
-    for pair in np.argsort(np.abs(probability - 0.5), kind="stable").tolist():
-        rows, p = (int(left[pair]), int(right[pair])), float(probability[pair])
-        if rows not in ask.refused and busy.isdisjoint(rows) and 0.0 < p < 1.0:
-            return Question(rows, 0.0, False, (p,))
-    return None

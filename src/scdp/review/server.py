@@ -16,8 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from scdp.errors import InputError, MissingExtraError
-from scdp.review import pages
-from scdp.review.session import Person, Session
+from scdp.review import Person, Session, pages
 from scdp.review.view import TableView
 
 LONGEST_BODY = 1 << 20

@@ -1,4 +1,5 @@
-"""What people look at: records with their cells, a search over them, and what each comparison says of a pair."""
+"""What people look at: records with their cells, a search over them, what each comparison says of a pair; in a terminal
+too, where the same session is answered line by line, for machines without a browser."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ import numpy as np
 
 from scdp._typing import Features, Integers
 from scdp.compare.features import Comparer
+from scdp.errors import InputError
 from scdp.estimators.explanation import lose_each
 from scdp.linkage.ensemble import Ensemble
-from scdp.report.layout import shown
+from scdp.report import shown
+from scdp.review import Posed, Session
 from scdp.review.beliefs import Beliefs
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -186,3 +189,111 @@ def graph(beliefs: Beliefs, view: TableView, members: Integers, near: Sequence[i
 
 def _short(name: str, longest: int = 24) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def blocks_of(beliefs: Beliefs, rows: Sequence[int]) -> list[int]:
+    """The block of each record in the answer, numbered by the first record that is in it."""
+    labels = beliefs.answer[np.array(rows, dtype=np.int64)].tolist()
+    return [labels.index(label) for label in labels]
+
+
+HELP = (
+    "s = all the same, d = all different, c = cannot tell, u = undo, q = stop; or the groups, "
+    "such as 'aab': the first two are the same, the third is not"
+)
+KEY = "terminal"
+LONGEST_CELL = 200
+
+Say = Callable[[str], None]
+Read = Callable[[str], str]
+
+
+def ask_in_terminal(session: Session, view: TableView, who: str | None, preset: bool, say: Say, read: Read) -> int:
+    """Ask until somebody stops or nothing is left to ask.
+
+    Parameters
+    ----------
+    session, view : Session, TableView
+        Questions and records.
+    who : str, optional
+        The person's name.
+    preset : bool
+        Whether to show the groups of the answer under review, which an empty line accepts.
+    say, read : functions
+        Print a line; ask for one (EOFError where there is none).
+
+    Returns
+    -------
+    int
+        How many answers were given.
+    """
+    session.person(KEY, who)
+    say(HELP)
+    while True:
+        posed = session.pose(KEY)
+        if posed is None:
+            say("Nothing is left that is worth asking.")
+            break
+        _show(session, view, posed, preset, say)
+        try:
+            said = read("> ").strip().lower()
+        except EOFError:
+            break
+        if said in ("q", "quit", "exit"):
+            break
+        _take(session, posed, said, preset, say)
+    return len(session.person(KEY).given)
+
+
+def _show(session: Session, view: TableView, posed: Posed, preset: bool, say: Say) -> None:
+    rows = posed.question.rows
+    say("")
+    say(standing_line(session))
+    say("Are these the same?" if len(rows) == 2 else f"Which of these {len(rows)} are the same?")
+    width = max(map(len, view.columns), default=0)
+    cells = [view.cells(row) for row in rows]
+    say(f"  {'record':<{width}}  " + " | ".join(str(view.ids[row]) for row in rows))
+    for number, name in enumerate(view.columns):
+        values = [each[number] for each in cells]
+        if any(values):
+            differs = " " if len({value for value in values if value}) < 2 else "*"
+            say(f"{differs} {name:<{width}}  " + " | ".join((value or "-")[:LONGEST_CELL] for value in values))
+    if preset:
+        letters = "".join("abcdefgh"[block] for block in blocks_of(session.beliefs, rows))
+        say(f"  in the answer: {letters} (an empty line accepts it)")
+
+
+def _take(session: Session, posed: Posed, said: str, preset: bool, say: Say) -> None:
+    n = len(posed.question.rows)
+    if said == "u":
+        say("Taken back." if session.undo(KEY) else "There is nothing to take back.")
+        return
+    if said == "" and preset:
+        blocks: Sequence[int] | None = blocks_of(session.beliefs, posed.question.rows)
+    elif said in ("s", "same"):
+        blocks = [0] * n
+    elif said in ("d", "different"):
+        blocks = list(range(n))
+    elif said == "c":
+        blocks = None
+    elif len(said) == n and said.isascii() and said.isalpha():
+        blocks = ["abcdefghijklmnopqrstuvwxyz".index(letter) for letter in said]
+    else:
+        say(HELP)
+        return
+    try:
+        session.answer(KEY, posed.number, blocks)
+    except InputError as error:
+        say(str(error))
+
+
+def standing_line(session: Session) -> str:
+    """What is known of the quality, in one line."""
+    quality = session.quality
+    if quality is None:
+        return f"{session.n_answers} answers; looking at the records ..."
+    f, gain = quality.f, quality.gain
+    return (
+        f"{session.n_answers} answers; estimated F {f.mean:.3f} ({f.low:.3f} to {f.high:.3f}); "
+        f"twenty more: {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}). {quality.advice}"
+    )

@@ -30,12 +30,11 @@ from typing import Any
 import numpy as np
 
 from scdp.errors import InputError
-from scdp.io.atomic import Staged, write_text
-from scdp.io.leftovers import OLD, PART, find_leftovers, remove
-from scdp.io.tables import stage_table
+from scdp.io.atomic import OLD, PART, Staged, find_leftovers, remove, write_text
+from scdp.io.targets import stage_table
 from scdp.io.untrusted import parse_json, read_bytes, sum_file
-from scdp.table.database import read_parquet
-from scdp.table.decisions import Decision, read_decisions
+from scdp.table.decisions import Decision
+from scdp.table.readers import read_parquet
 from scdp.table.records import Column, Records
 
 MANIFEST, MODEL, DECISIONS, LOCK = "store.json", "model", "decisions.jsonl", "lock"
@@ -154,17 +153,6 @@ def read_events(folder: Path, manifest: Manifest) -> list[dict[str, Any]]:
     return [parse_json(line) for line in lines]
 
 
-def read_decisions_of_updates(folder: Path, manifest: Manifest) -> list[Decision]:
-    """What people decided and gave to updates."""
-    return [one for name in manifest.named("decisions") for one in read_decisions(folder / name)]
-
-
-def read_decisions_between(folder: Path) -> list[Decision]:
-    """What people decided in between."""
-    between = folder / DECISIONS
-    return read_decisions(between) if between.is_file() else []
-
-
 def write_generation(
     folder: Path,
     manifest: Manifest,
@@ -227,16 +215,16 @@ def name_entities(
         for old, records in sorted(come.items(), key=lambda item: (item[0] is None, str(item[0]))):
             sure = round(min(probability[record] for record in records), 4)
             why = reasons.get(records[0]) or _bridge(cluster, reasons)
-            if old is None and not claims and len(come) == 1:
-                events.append(_event("open", None, name, records, sure, why))
-            elif old is None:
-                events.append(_event("join", None, name, records, sure, why))
+            if old is None:
+                kind = "open" if not claims and len(come) == 1 else "join"
             elif heirs.get(old) == number:
-                events.append(_event("merge", old, name, records, sure, why))
-            elif not claims:
-                events.append(_event("split", old, name, records, sure, why))
+                kind = "merge"
             else:
-                events.append(_event("move", old, name, records, sure, why))
+                kind = "move" if claims else "split"
+            origin = {} if old is None else {"from": old}
+            events.append(
+                {"event": kind} | origin | {"entity": name, "records": records, "probability": sure, "reason": why}
+            )
     return entity, events, next_entity
 
 
@@ -254,12 +242,6 @@ def _bridge(cluster: Iterable[str], reasons: Mapping[str, str]) -> str:
     """Why records that nobody looked at are concerned: what came to their cluster."""
     newcomer = next((record for record in cluster if record in reasons), None)
     return "decision" if newcomer is None else f"{reasons[newcomer]} {newcomer}"
-
-
-def _event(kind: str, old: str | None, name: str, records: list[str], sure: float, why: str) -> Event:
-    words: Event = {"event": kind}
-    words |= {} if old is None else {"from": old}
-    return words | {"entity": name, "records": records, "probability": sure, "reason": why}
 
 
 def replay(events: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.components import connected_components
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import labels_from
+from scdp.estimators.conditions import Conditions
 from scdp.estimators.inputs import Compared, settle_conditions
 from scdp.linkage.candidates import N_STRANGERS, draw_strangers
 from scdp.linkage.ensemble import Ensemble
@@ -30,6 +31,7 @@ from scdp.linkage.shards import InThreads
 from scdp.posterior import Posterior
 from scdp.table.decisions import Decision
 from scdp.table.records import Column, Records
+from scdp.table.spec import Spec
 
 WORDS = re.compile(r"\w+")
 # Words of so many letters are also found by their halves: one letter that is wrong leaves one of them whole.
@@ -188,8 +190,7 @@ class StoredRows:
     @property
     def records(self) -> Records:
         """The rows that count."""
-        chosen = np.flatnonzero(self.alive)
-        return Records({name: cells[chosen] for name, cells in self.columns.items()}, self.source)
+        return self.take(np.flatnonzero(self.alive))
 
     def take(self, rows: Integers) -> Records:
         """Some rows."""
@@ -315,13 +316,7 @@ def draw_home(model: Any, setting: Setting, table: Records, given: Integers) -> 
     known = np.append(given, -1)
     groups = None if spec.group is None else table[spec.group]
     conditions, known = settle_conditions(table, spec, None, known, groups)
-    left, right = np.arange(query), np.full(query, query)
-    meets = np.ones(query, dtype=bool) if groups is None else groups[left] == groups[query]
-    if conditions is not None:
-        meets &= conditions.may_meet(left, right)
-    left, right = left[meets], right[meets]
-    features = Comparer.of(table, spec.fields, setting.counts).compare(left, right, 1)
-    pairs = Pairs(query + 1, left, right, features)
+    pairs = _compare_meeting(setting, table, spec, conditions, np.arange(query), np.full(query, query))
     n_draws = int(model.count_draws(query + 1))
     drawn = setting.ensemble.sample(pairs, known, n_draws, fitted.seed + 1, conditions=conditions)
     home: Integers = drawn[:, query].astype(np.int64)
@@ -358,13 +353,7 @@ def place_few(
     if conditions is not None:
         ends.append(conditions.ties())
     left, right = _pairs_within(len(chosen), ends, np.searchsorted(chosen, looked_at))
-    if groups is not None:
-        left, right = left[groups[left] == groups[right]], right[groups[left] == groups[right]]
-    if conditions is not None:
-        meets = conditions.may_meet(left, right)
-        left, right = left[meets], right[meets]
-    features = Comparer.of(table, spec.fields, setting.counts).compare(left, right, 1)
-    pairs = Pairs(len(chosen), left, right, features)
+    pairs = _compare_meeting(setting, table, spec, conditions, left, right)
     n_chains = int(model.n_chains)
     n_draws = -(-int(model.count_draws(len(chosen))) // n_chains)
     drawn = InThreads(count_workers(model.n_jobs)).sample(
@@ -373,6 +362,21 @@ def place_few(
     posterior = Posterior(drawn.reshape(n_draws, n_chains, -1).transpose(1, 0, 2), fixed=known, shared=True)
     labels = labels_from(model._estimate(posterior, known, conditions), known)
     return Placement(ids, labels, posterior)
+
+
+def _compare_meeting(
+    setting: Setting, table: Records, spec: Spec, conditions: Conditions | None, left: Integers, right: Integers
+) -> Pairs:
+    """Those pairs of rows of a table that may be one thing, compared."""
+    if spec.group is not None:
+        groups = table[spec.group]
+        meets = groups[left] == groups[right]
+        left, right = left[meets], right[meets]
+    if conditions is not None:
+        meets = conditions.may_meet(left, right)
+        left, right = left[meets], right[meets]
+    features = Comparer.of(table, spec.fields, setting.counts).compare(left, right, 1)
+    return Pairs(len(table), left, right, features)
 
 
 def _compare(

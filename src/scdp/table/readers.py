@@ -7,13 +7,11 @@ strangers is read with care: what is too large, packed too tightly, damaged or o
 from __future__ import annotations
 
 import datetime
-import gzip
-import io
+import glob
 import logging
 import os
 import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,17 +21,133 @@ import numpy as np
 
 from scdp.errors import InputError
 from scdp.io.memory import Need, require
-from scdp.io.untrusted import largest_unpacked, open_ordinary, read_at_most, read_bytes
-from scdp.table.database import database_of, is_address, read_parquet, read_plain_text, read_query
-from scdp.table.records import LARGEST_SPARSE, SPARSE_TIMES, Records, check_no_zero, column_of, header_names, text_of
-from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json
+from scdp.io.untrusted import largest_unpacked, open_ordinary, read_bytes
+from scdp.table.records import (
+    LARGEST_SPARSE,
+    SPARSE_TIMES,
+    Records,
+    check_no_twice,
+    check_no_zero,
+    check_width,
+    column_of,
+    header_names,
+    read_column,
+    read_each,
+    records_of_encoded,
+    text_of,
+)
+from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json, read_plain_text, unpack
+
+__all__ = ["Reading", "file_of", "read_records"]
 
 logger = logging.getLogger(__name__)
 
+DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+JSON = (".jsonl", ".ndjson", ".json")
+WORKBOOKS = (".xlsx", ".xlsm")
+PACKED = {".gz": "gzip", ".zst": "Zstandard"}
+# Databases that are asked, and what stands before the query.
+DATABASES = {"duckdb:": "FILE", "postgresql:": "dbname=NAME host=HOST"}
+# Cells take more memory than their characters take on the disk, 8 to 22 times while they are read.
+TIMES_IN_MEMORY = 8
 # What Excel shows where a formula failed says nothing about the record.
 FAILED = frozenset({"#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!"})
 # A sheet has no more rows; a file that claims more is damaged.
 MOST_ROWS = 1 << 20
+
+
+def read_records(path: str | Path, reading: Reading | None = None) -> Records:
+    """Read a CSV, TSV, JSON (an array, or an object a line), Parquet or Excel file, every cell as text.
+
+    Parameters
+    ----------
+    path : str or Path
+        Its name says what kind of file it is. Text files may end in .gz or .zst as well. Or a query of a database:
+        "duckdb:FILE?SELECT ..." or "postgresql:dbname=NAME host=HOST?SELECT ...".
+    reading : Reading, optional
+        Separator and encoding of text files. What is not given is guessed, and the guess is logged.
+
+    Returns
+    -------
+    Records
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("id;name\\n1;Ann\\n2;\\n")
+    >>> read_records(path)["name"].tolist()
+    ['Ann', None]
+    """
+    address = _address(path)
+    if is_address(address):
+        return read_query(address)
+    place, reading = Path(path), reading or Reading()
+    _check_file(place)
+    packing = PACKED.get(place.suffix.lower())
+    kind = Path(place.stem if packing else place.name).suffix.lower()
+    if kind in DELIMITED or kind in JSON:
+        records = _read_text(place, kind, packing, reading)
+    elif kind == ".parquet" and not packing:
+        records = read_parquet(place)
+    elif kind in WORKBOOKS and not packing:
+        records = read_workbook(place)
+    else:
+        raise InputError(
+            f"{place}: the kind of file cannot be told from its name; "
+            "name it .csv, .tsv, .jsonl, .ndjson, .json (or these with .gz or .zst), .parquet or .xlsx"
+        )
+    if not len(records):
+        raise InputError(f"{place}: the file holds no records; give it at least one")
+    return records
+
+
+def file_of(path: Path) -> Path:
+    """The file that records are read from: of a query, its database."""
+    return database_of(_address(path)) or path
+
+
+def is_address(text: str) -> bool:
+    """Whether a text names a database and a query, and no file."""
+    return text.startswith(tuple(DATABASES))
+
+
+def database_of(address: str) -> Path | None:
+    """The file that a query is asked of; None where a text is no such query, or the database is elsewhere."""
+    place = address.removeprefix("duckdb:").partition("?")[0]
+    return Path(place) if place and address.startswith("duckdb:") else None
+
+
+def _address(path: str | Path) -> str:
+    # In a path, the slashes of a query are encoded.
+    return unquote(str(path)) if isinstance(path, Path) else path
+
+
+def _check_file(place: Path) -> None:
+    with open_ordinary(place) as file:
+        if not file.read(1):
+            raise InputError(f"{place}: the file is empty; give a file with a header and records")
+        n_bytes = TIMES_IN_MEMORY * os.fstat(file.fileno()).st_size
+    require([Need(f"the cells of {place}", n_bytes, "split the file, or leave out columns that are not compared")])
+
+
+def _read_text(place: Path, kind: str, packing: str | None, reading: Reading) -> Records:
+    content = read_bytes(place)
+    if packing is not None:
+        content = unpack(place, content, packing)
+    text = decode(content, place, reading.encoding, guesses=kind in DELIMITED)
+    if kind in JSON:
+        return read_json(text, str(place))
+    delimiter = reading.delimiter or find_delimiter(text, DELIMITED[kind], str(place))
+    # What the database reads is the file itself.
+    in_file = packing is None and reading.encoding is None and _is_utf_8(content, text)
+    found = read_plain_text(text, place, delimiter) if in_file else None
+    return read_delimited(text, delimiter, str(place)) if found is None else found
+
+
+def _is_utf_8(content: bytes, text: str) -> bool:
+    """Whether a text is what the bytes say in UTF-8, with no mark before it."""
+    return (content.isascii() and len(content) == len(text)) or text.encode("utf-8") == content
 
 
 def read_workbook(place: Path) -> Records:
@@ -115,144 +229,133 @@ def _cell(value: Any) -> str | None:
     return text_of(value)
 
 
-__all__ = ["Reading", "file_of", "read_records"]
+def read_parquet(place: Path) -> Records:
+    """A Parquet file, every cell as text."""
+    import duckdb
 
-DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-JSON = (".jsonl", ".ndjson", ".json")
-WORKBOOKS = (".xlsx", ".xlsm")
-PACKED = {".gz": "gzip", ".zst": "Zstandard"}
-# Cells take more memory than their characters take on the disk, 8 to 22 times while they are read.
-TIMES_IN_MEMORY = 8
-# A kilobyte of Zstandard unpacks to 32 MB at most; windows are no larger than its own tool allows.
-PACKED_AT_ONCE, LARGEST_WINDOW = 1 << 10, 1 << 27
+    # A folder named "key=value" must not become a column, and a * in a name must not bring in other files.
+    table, name = "read_parquet(?, hive_partitioning = false)", [glob.escape(str(place))]
+    try:
+        with duckdb.connect() as connection:
+            described = connection.execute(f"DESCRIBE SELECT * FROM {table}", name).fetchall()
+            # DuckDB gives names that differ in capitals alone a number; the file has them as they are.
+            names = _parquet_names(connection, name)
+            check_width(len(described), str(place))
+            check_no_twice(names, str(place))
+            _check_no_bytes(
+                zip(names, (kind for _, kind, *_ in described), strict=True), str(place), "write it as text"
+            )
+            _check_parquet_size(connection, table, place, len(names))
+            found = read_each(
+                connection,
+                described,
+                lambda own, column: read_column(own, f"SELECT {quoted(column[0])} FROM {table}", name, column[1]),
+            )
+            columns = dict(zip(names, found, strict=True))
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
+    except (duckdb.Error, UnicodeDecodeError) as error:
+        if "Too many open files" in str(error):
+            raise InputError(
+                f"{place}: cannot be read, since too many files are open; close some, or raise  ulimit -n"
+            ) from error
+        raise InputError(f"{place}: the file is not Parquet, or damaged or cut off; make it again") from error
+    return check_no_zero(records_of_encoded(columns, str(place)))
 
 
-def read_records(path: str | Path, reading: Reading | None = None) -> Records:
-    """Read a CSV, TSV, JSON (an array, or an object a line), Parquet or Excel file, every cell as text.
+def _parquet_names(connection: Any, place: list[str]) -> list[str]:
+    """The names of the columns as they are written; those of parts of a column are passed over."""
+    schema = connection.execute("SELECT name, num_children FROM parquet_schema(?)", place).fetchall()
+    names, inside = [], 0
+    # The first row is the whole, and what a row has inside comes right after it.
+    for name, n_children in schema[1:]:
+        if not inside:
+            names.append(name)
+        inside += (n_children or 0) - (1 if inside else 0)
+    return names
 
-    Parameters
-    ----------
-    path : str or Path
-        Its name says what kind of file it is. Text files may end in .gz or .zst as well. Or a query of a database:
-        "duckdb:FILE?SELECT ..." or "postgresql:dbname=NAME host=HOST?SELECT ...".
-    reading : Reading, optional
-        Separator and encoding of text files. What is not given is guessed, and the guess is logged.
 
-    Returns
-    -------
-    Records
+def _check_no_bytes(kinds: Iterable[tuple[str, str]], source: str, advice: str) -> None:
+    for name, kind in kinds:
+        if "BLOB" in kind:
+            raise InputError(f"{source}: column {name!r} holds bytes and not text; {advice}")
 
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
-    >>> _ = path.write_text("id;name\\n1;Ann\\n2;\\n")
-    >>> read_records(path)["name"].tolist()
-    ['Ann', None]
+
+def _check_parquet_size(connection: Any, table: str, place: Path, n_columns: int) -> None:
+    """Refuse a few bytes that stand for a flood of cells, as one value repeated without end can."""
+    most = largest_unpacked(place.stat().st_size)
+    promised = connection.execute(
+        "SELECT sum(num_rows)::HUGEINT FROM parquet_file_metadata(?)", [glob.escape(str(place))]
+    ).fetchone()
+    least = 8 * n_columns * int(promised[0] or 0)
+    if least > most:
+        # Before any of it is looked at.
+        raise InputError(f"{place}: unpacks to at least {least:,} bytes, more than {most:,}; make it again in parts")
+    counts = f"SELECT sum(coalesce(strlen(COLUMNS(*)::VARCHAR), 0) + 8) FROM {table}"
+    sizes = connection.execute(counts, [glob.escape(str(place))]).fetchone()
+    size = sum(map(int, filter(None, sizes)))
+    if size > most:
+        raise InputError(f"{place}: unpacks to {size:,} bytes, more than {most:,}; make it again in parts")
+
+
+def quoted(name: str) -> str:
+    """A column's name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def read_query(address: str) -> Records:
+    """The records that a query gives: `duckdb:FILE?SELECT ...`, or `postgresql:KEYWORDS?SELECT ...`.
+
+    The database is opened for reading, and no extension of DuckDB is fetched: that of PostgreSQL must be installed.
     """
-    address = _address(path)
-    if is_address(address):
-        return read_query(address)
-    place, reading = Path(path), reading or Reading()
-    _check_file(place)
-    packing = PACKED.get(place.suffix.lower())
-    kind = Path(place.stem if packing else place.name).suffix.lower()
-    if kind in DELIMITED or kind in JSON:
-        records = _read_text(place, kind, packing, reading)
-    elif kind == ".parquet" and not packing:
-        records = read_parquet(place)
-    elif kind in WORKBOOKS and not packing:
-        records = read_workbook(place)
-    else:
-        raise InputError(
-            f"{place}: the kind of file cannot be told from its name; "
-            "name it .csv, .tsv, .jsonl, .ndjson, .json (or these with .gz or .zst), .parquet or .xlsx"
-        )
+    import duckdb
+
+    scheme, rest = next((mark, address[len(mark) :]) for mark in DATABASES if address.startswith(mark))
+    place, _, query = rest.partition("?")
+    if not place or not query.strip():
+        raise InputError(f"{address}: write  {scheme}{DATABASES[scheme]}?SELECT ...  with a place and a query")
+    source = f"{scheme}{place}"
+    if scheme == "duckdb:":
+        with open_ordinary(Path(place)):
+            pass
+    try:
+        with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+            _attach(connection, scheme, place)
+            # The whole answer first: two runs of a query need not give their rows in one order.
+            connection.execute(f"CREATE TEMP TABLE answer AS SELECT * FROM ({query.strip().rstrip(';')})")
+            described = connection.execute("DESCRIBE answer").fetchall()
+            check_width(len(described), source)
+            kinds = {name: kind for name, kind, *_ in described}
+            _check_no_bytes(kinds.items(), source, "leave it out of the query")
+            columns = {
+                name: read_column(connection, f"SELECT {quoted(name)} FROM answer", [], kind)
+                for name, kind in kinds.items()
+            }
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
+    except duckdb.Error as error:
+        (reason, *_) = str(error).splitlines()
+        raise InputError(f"{source}: {reason}; mend the query, or what names the database") from error
+    records = check_no_zero(records_of_encoded(columns, source))
     if not len(records):
-        raise InputError(f"{place}: the file holds no records; give it at least one")
+        raise InputError(f"{source}: the query gives no records; mend it")
     return records
 
 
-def file_of(path: Path) -> Path:
-    """The file that records are read from: of a query, its database."""
-    return database_of(_address(path)) or path
+def _attach(connection: Any, scheme: str, place: str) -> None:
+    """Open a database for reading, and make it the one that the query is about."""
+    import duckdb
 
-
-def _address(path: str | Path) -> str:
-    # In a path, the slashes of a query are encoded.
-    return unquote(str(path)) if isinstance(path, Path) else path
-
-
-def _check_file(place: Path) -> None:
-    with open_ordinary(place) as file:
-        if not file.read(1):
-            raise InputError(f"{place}: the file is empty; give a file with a header and records")
-        n_bytes = TIMES_IN_MEMORY * os.fstat(file.fileno()).st_size
-    require([Need(f"the cells of {place}", n_bytes, "split the file, or leave out columns that are not compared")])
-
-
-def _read_text(place: Path, kind: str, packing: str | None, reading: Reading) -> Records:
-    content = read_bytes(place)
-    if packing is not None:
-        content = _unpacked(place, content, packing)
-    text = decode(content, place, reading.encoding, guesses=kind in DELIMITED)
-    if kind in JSON:
-        return read_json(text, str(place))
-    delimiter = reading.delimiter or find_delimiter(text, DELIMITED[kind], str(place))
-    # What the database reads is the file itself.
-    in_file = packing is None and reading.encoding is None and _is_utf_8(content, text)
-    found = read_plain_text(text, place, delimiter) if in_file else None
-    return read_delimited(text, delimiter, str(place)) if found is None else found
-
-
-def _is_utf_8(content: bytes, text: str) -> bool:
-    """Whether a text is what the bytes say in UTF-8, with no mark before it."""
-    return (content.isascii() and len(content) == len(text)) or text.encode("utf-8") == content
-
-
-def _unpacked(place: Path, packed: bytes, packing: str) -> bytes:
-    most = largest_unpacked(len(packed))
-    unpack = _unpack_gzip if packing == "gzip" else _unpack_zstandard
-    try:
-        content = unpack(packed, most)
-    except ImportError as error:
-        raise InputError(
-            f"{place}: Zstandard files need one more package; install it with  pip install 'scdp[zstd]'"
-        ) from error
-    except (EOFError, ValueError, OSError, zlib.error) as error:
-        raise InputError(f"{place}: the {packing} file is damaged or cut off; make it again") from error
-    if len(content) > most:
-        raise InputError(
-            f"{place}: {len(packed):,} bytes that unpack to more than {most:,}, which no table does; "
-            "unpack it yourself if you trust it"
-        )
-    return content
-
-
-def _unpack_gzip(packed: bytes, most: int) -> bytes:
-    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
-        return read_at_most(file, most + 1)
-
-
-def _unpack_zstandard(packed: bytes, most: int) -> bytes:
-    """A little at a time, since few bytes can stand for very many; frames that follow one another are one file."""
-    import zstandard
-
-    unpacker = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
-    frame = unpacker.decompressobj()
-    parts, size = [], 0
-    try:
-        for start in range(0, len(packed), PACKED_AT_ONCE):
-            piece = packed[start : start + PACKED_AT_ONCE]
-            while piece:
-                frame = unpacker.decompressobj() if frame.eof else frame
-                parts.append(frame.decompress(piece))
-                size += len(parts[-1])
-                piece = frame.unused_data if frame.eof else b""
-            if size > most:
-                return b"".join(parts)
-    except zstandard.ZstdError as error:
-        raise ValueError("no Zstandard file") from error
-    if not frame.eof:
-        raise EOFError
-    return b"".join(parts)
+    kind = ""
+    if scheme == "postgresql:":
+        try:
+            connection.execute("LOAD postgres")
+        except duckdb.Error as error:
+            raise InputError(
+                f"{scheme}{place}: DuckDB has no reader of PostgreSQL on this machine; install it once by  "
+                "python -c \"import duckdb; duckdb.sql('INSTALL postgres')\"  or give a file"
+            ) from error
+        kind = "TYPE postgres, "
+    escaped = place.replace("'", "''")
+    connection.execute(f"ATTACH '{escaped}' AS given ({kind}READ_ONLY)")
+    connection.execute("USE given")

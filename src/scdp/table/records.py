@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._parallel import count_workers, map_in_threads
 from scdp.errors import InputError
 
 MISSING = -1
@@ -188,6 +189,57 @@ def records_of_encoded(columns: Mapping[str, Column | EncodedColumn], source: st
     records = Records(cells, source)
     records._encoded.update(encoded)
     return records
+
+
+# Where so many cells differ, to look each up by itself costs more than to take it as it is.
+MOSTLY_DISTINCT = 0.9
+
+
+def encode_column(connection: Any, query: str, parameters: Sequence[Any] = ()) -> Column | EncodedColumn:
+    """The texts of a query for one column, `cell`, encoded by the database; as they are where nearly all differ."""
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE cells AS {query}", list(parameters))
+    n_cells, n_texts = connection.execute("SELECT count(*), approx_count_distinct(cell) FROM cells").fetchone()
+    if n_texts > MOSTLY_DISTINCT * n_cells:
+        found = connection.execute("SELECT cell FROM cells ORDER BY rowid").fetchnumpy()["cell"]
+        column: Column = np.array(np.ma.getdata(found), dtype=object)
+        column[np.ma.getmaskarray(found)] = None
+        return column
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE texts AS SELECT cell, row_number() OVER (ORDER BY min(rowid)) - 1 AS code "
+        "FROM cells WHERE cell IS NOT NULL GROUP BY cell"
+    )
+    texts = connection.execute("SELECT cell FROM texts ORDER BY code").fetchnumpy()["cell"].tolist()
+    codes = connection.execute(
+        "SELECT coalesce(texts.code, -1)::INTEGER AS code FROM cells LEFT JOIN texts USING (cell) ORDER BY cells.rowid"
+    ).fetchnumpy()["code"]
+    return EncodedColumn(np.ascontiguousarray(codes, dtype=np.int32), texts)
+
+
+def read_each(
+    connection: Any, wanted: Sequence[Any], read: Callable[[Any, Any], Column | EncodedColumn]
+) -> list[Column | EncodedColumn]:
+    """What `read` gives for a connection of its own and each of the wanted columns, on all cores."""
+
+    def read_one(column: Any) -> Column | EncodedColumn:
+        with connection.cursor() as own:
+            return read(own, column)
+
+    return list(map_in_threads(read_one, wanted, count_workers(-1)))
+
+
+def read_column(connection: Any, query: str, parameters: Sequence[Any], kind: str) -> Column | EncodedColumn:
+    """A query for one column of a kind of the database, every cell as text.
+
+    It is one column at a time, so that texts that occur again are never all there at once.
+    """
+    one = f"SELECT COLUMNS(*)::VARCHAR AS cell FROM ({query})"
+    found = encode_column(connection, one, parameters)
+    texts: list[str | None] = list(found.texts) if isinstance(found, EncodedColumn) else found.tolist()
+    if kind in ("FLOAT", "DOUBLE"):
+        texts = drop_ending([None if text == "nan" else text for text in texts], ".0")
+    elif kind.startswith("TIMESTAMP"):
+        texts = drop_ending(texts, MIDNIGHT)
+    return found.with_texts(texts) if isinstance(found, EncodedColumn) else column_of(texts)
 
 
 def complete_column(records: Records, column: str) -> Column:

@@ -18,9 +18,8 @@ from scdp.compare import Comparison, ComparisonError, make_comparison
 from scdp.compare.prepared import cell_text
 from scdp.errors import InputError
 from scdp.io.untrusted import parse_json, read_bytes
-from scdp.table.propose import propose_columns
 from scdp.table.records import Records
-from scdp.table.spec import Spec
+from scdp.table.spec import Spec, propose_columns
 
 COLUMN_KEYS = ("entity", "id", "group", "source")
 SPEC_KEYS = (*COLUMN_KEYS, "at_most_one", "link_only", "field", "golden")
@@ -270,7 +269,7 @@ def _heading(spec: Spec, records: Records) -> Iterator[str]:
     used = {name for comparison in spec.fields for name in comparison.columns}
     columns = [name for name in records.names if name not in {spec.entity, spec.id, spec.group, spec.source}]
     entity = spec.entity if spec.entity in records.names else None
-    for row in propose_columns(records, columns, entity).rows if not used.issuperset(columns) else ():
+    for row in propose_columns(records, columns, entity) if not used.issuperset(columns) else ():
         if row.column in used:
             continue
         why = f"{row.note}; " if row.note and not row.comparisons else ""

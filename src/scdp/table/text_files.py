@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import logging
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -19,17 +21,22 @@ from typing import Any
 import numpy as np
 
 from scdp.errors import InputError
-from scdp.io.untrusted import parse_json
+from scdp.io.untrusted import largest_unpacked, parse_json, parse_json_object, read_at_most
 from scdp.table.records import (
     LARGEST_SPARSE,
     SPARSE_TIMES,
+    Column,
+    EncodedColumn,
     KnownTexts,
     Records,
     check_no_zero,
     check_width,
     filled,
     header_names,
+    read_column,
+    read_each,
     records_from_rows,
+    records_of_encoded,
 )
 
 logger = logging.getLogger(__name__)
@@ -44,6 +51,12 @@ UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 WESTERN_SIGNS = frozenset("€‚„…‘’“”•–—™\u00a0¡¢£§©ª«®°±²³´µ·¹º»¼½¾¿×÷")
 ODD_LETTERS = frozenset("ÿþðÞÐ")
 LONGEST_RUN = 2
+# Files of fewer characters are read by Python, which takes less time than to start a database.
+FEWEST_CHARACTERS = 4_000_000
+# With these in its path a file would be a pattern to the database, and stand for others.
+PATTERN = frozenset("*?[]{}")
+# A kilobyte of Zstandard unpacks to 32 MB at most; windows are no larger than its own tool allows.
+PACKED_AT_ONCE, LARGEST_WINDOW = 1 << 10, 1 << 27
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,54 @@ class Reading:
                 raise InputError(
                     f"--encoding: there is no encoding {self.encoding!r}; give one such as utf-8 or latin-1"
                 ) from error
+
+
+def unpack(place: Path, packed: bytes, packing: str) -> bytes:
+    most = largest_unpacked(len(packed))
+    unpacker = _unpack_gzip if packing == "gzip" else _unpack_zstandard
+    try:
+        content = unpacker(packed, most)
+    except ImportError as error:
+        raise InputError(
+            f"{place}: Zstandard files need one more package; install it with  pip install 'scdp[zstd]'"
+        ) from error
+    except (EOFError, ValueError, OSError, zlib.error) as error:
+        raise InputError(f"{place}: the {packing} file is damaged or cut off; make it again") from error
+    if len(content) > most:
+        raise InputError(
+            f"{place}: {len(packed):,} bytes that unpack to more than {most:,}, which no table does; "
+            "unpack it yourself if you trust it"
+        )
+    return content
+
+
+def _unpack_gzip(packed: bytes, most: int) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+        return read_at_most(file, most + 1)
+
+
+def _unpack_zstandard(packed: bytes, most: int) -> bytes:
+    """A little at a time, since few bytes can stand for very many; frames that follow one another are one file."""
+    import zstandard
+
+    unpacker = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+    frame = unpacker.decompressobj()
+    parts, size = [], 0
+    try:
+        for start in range(0, len(packed), PACKED_AT_ONCE):
+            piece = packed[start : start + PACKED_AT_ONCE]
+            while piece:
+                frame = unpacker.decompressobj() if frame.eof else frame
+                parts.append(frame.decompress(piece))
+                size += len(parts[-1])
+                piece = frame.unused_data if frame.eof else b""
+            if size > most:
+                return b"".join(parts)
+    except zstandard.ZstdError as error:
+        raise ValueError("no Zstandard file") from error
+    if not frame.eof:
+        raise EOFError
+    return b"".join(parts)
 
 
 def decode(content: bytes, place: Path, encoding: str | None, guesses: bool) -> str:
@@ -221,6 +282,67 @@ def _read_rows(
     return columns, texts, numbers, wrong
 
 
+def read_plain_text(text: str, place: Path, delimiter: str) -> Records | None:
+    """The records of a large text file that is plain, as `read_delimited` reads them; None where it is not.
+
+    Plain is a file of UTF-8 (the text is what it holds, from its first byte on) with a header, a line for each row, and
+    quotes only around whole cells. What is wrong with any other is told by the reader that goes row by row.
+    """
+    if len(text) < FEWEST_CHARACTERS or PATTERN & set(str(place)):
+        return None
+    header = text[: text.find("\n") + 1].rstrip("\r\n")
+    if delimiter not in header or '"' in header or not _is_plain(text, delimiter):
+        return None
+    names = header_names(next(csv.reader([header], delimiter=delimiter)), str(place))
+    columns = _read_columns(place, delimiter, len(names))
+    if columns is None:
+        return None
+    records = records_of_encoded(dict(zip(names, columns, strict=True)), str(place))
+    # The database overlooks a row that has one empty cell too many.
+    if not _is_even(text, delimiter, len(records) + 1, len(names)):
+        return None
+    return records.with_numbers(np.arange(2, len(records) + 2))
+
+
+def _is_plain(text: str, delimiter: str) -> bool:
+    """Whether rows are lines, none of them empty, and quotes stand around whole cells, or in twos in them."""
+    if "\r" in text and ('"' in text or not text.count("\r") == text.count("\r\n") == text.count("\n")):
+        return False
+    if "\n\n" in text or "\n\r" in text or text.startswith(("\n", "\r")):
+        return False
+    if '"' not in text:
+        return True
+    end = "[^" + re.escape(delimiter) + "\\n]"
+    return '"' not in re.sub(f'(?<!{end})"[^"]*(?:""[^"]*)*"(?!{end})', "", text)
+
+
+def _is_even(text: str, delimiter: str, n_rows: int, n_columns: int) -> bool:
+    """Whether there are as many lines as rows, and as many separators as these have together."""
+    bare = re.sub('"[^"]*"', "", text) if '"' in text else text
+    n_lines = bare.count("\n") + (not bare.endswith("\n"))
+    return n_lines == n_rows and bare.count(delimiter) == (n_columns - 1) * n_lines
+
+
+def _read_columns(place: Path, delimiter: str, n_columns: int) -> list[Column | EncodedColumn] | None:
+    import duckdb
+
+    kinds = ", ".join(f"'c{number}': 'VARCHAR'" for number in range(n_columns))
+    query = (
+        f"CREATE TABLE lines AS SELECT * FROM read_csv(?, delim = ?, header = true, auto_detect = false, "
+        f"columns = {{{kinds}}}, quote = '\"', escape = '\"', strict_mode = true)"
+    )
+    try:
+        with duckdb.connect() as connection:
+            connection.execute(query, [str(place), delimiter])
+            return read_each(
+                connection,
+                range(n_columns),
+                lambda own, number: read_column(own, f"SELECT c{number} FROM lines", [], "VARCHAR"),
+            )
+    except duckdb.Error:
+        return None
+
+
 def read_json(text: str, source: str) -> Records:
     """An array of objects, or one object a line."""
     if text.lstrip().startswith("["):
@@ -244,7 +366,8 @@ def _read_json_array(text: str, source: str) -> Records:
 def _read_json_lines(text: str, source: str) -> Records:
     # Not splitlines(): it also splits at separators that may stand inside a JSON string.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    rows = [_json_object(line, number, source) for number, line in lines]
+    advice = "write one object a line"
+    rows = [parse_json_object(line, f"{source}: row {number}", advice) for number, line in lines]
     return _from_objects(rows, [number for number, _ in lines], source)
 
 
@@ -255,14 +378,3 @@ def _from_objects(rows: list[dict[str, Any]], numbers: Iterable[int], source: st
         raise InputError(f"{source}: the rows have hardly any names in common; give them the same ones")
     records = records_from_rows(rows, source)
     return check_no_zero(Records(records.columns, source, np.array(list(numbers), dtype=np.int64)))
-
-
-def _json_object(line: str, number: int, source: str) -> dict[str, Any]:
-    try:
-        value = parse_json(line)
-    except ValueError as error:
-        reason = getattr(error, "msg", error)
-        raise InputError(f"{source}: row {number} is not JSON ({reason}); write one object a line") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{source}: row {number} is not a JSON object; write one object a line")
-    return value

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from scdp.errors import DataNotFoundError, InputError
-from scdp.io.leftovers import cache_root
+from scdp.io.atomic import cache_root
 
 _GITHUB = "https://raw.githubusercontent.com"
 

@@ -5,8 +5,7 @@ import os
 import pytest
 
 from scdp.errors import InputError
-from scdp.review.log import Answer, DecisionLog, decisions_of
-from scdp.table.decisions import read_decisions
+from scdp.table.decisions import Answer, DecisionLog, decisions_of, read_decisions
 
 IDS = ["a", "b", "c", "d", "é"]
 

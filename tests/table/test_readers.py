@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from product_cases import run
 from scdp.errors import InputError
-from scdp.table import database
+from scdp.table import text_files
 from scdp.table.readers import read_records
 from scdp.table.records import Records
 from scdp.table.text_files import read_delimited
@@ -26,7 +26,7 @@ def same(one: Records, other: Records) -> bool:
 @pytest.fixture
 def small_files(monkeypatch):
     """Let the database read files of any size."""
-    monkeypatch.setattr(database, "FEWEST_CHARACTERS", 1)
+    monkeypatch.setattr(text_files, "FEWEST_CHARACTERS", 1)
 
 
 cells = st.text(alphabet='ab ",;\n\té0', max_size=4)
@@ -39,7 +39,7 @@ def test_what_csv_writes_is_read_as_row_by_row(small_files, tmp_path: Path, rows
     csv.writer(file, quoting=quoting, lineterminator="\n").writerows([("x", "y"), *rows])
     text, place = file.getvalue(), tmp_path / "some.csv"
     place.write_text(text, encoding="utf-8", newline="")
-    found = database.read_plain_text(text, place, ",")
+    found = text_files.read_plain_text(text, place, ",")
     if found is not None:
         assert same(found, read_delimited(text, ",", str(place)))
 
@@ -52,7 +52,7 @@ def test_what_csv_writes_is_read_as_row_by_row(small_files, tmp_path: Path, rows
 def test_what_is_not_plain_is_left_to_the_other_reader(small_files, tmp_path: Path, body):
     text, place = "x,y\n" + body, tmp_path / "some.csv"
     place.write_text(text, encoding="utf-8", newline="")
-    found = database.read_plain_text(text, place, ",")
+    found = text_files.read_plain_text(text, place, ",")
     if found is None:
         return
     try:
@@ -67,7 +67,7 @@ def test_plain_files_are_read_by_the_database(small_files, tmp_path: Path):
     for text in ('id,name\n1,"a, b"\n2, \n3,"say ""a"""\n4,\n', "id,name\r\n1,a\r\n2,b\r\n", "id;name\n1;ä\n2;ö"):
         place.write_bytes(text.encode())
         delimiter = text[2]
-        found = database.read_plain_text(text, place, delimiter)
+        found = text_files.read_plain_text(text, place, delimiter)
         assert found is not None
         assert same(found, read_delimited(text, delimiter, str(place)))
         assert same(read_records(place), found)

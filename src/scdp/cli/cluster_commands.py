@@ -1,32 +1,28 @@
-"""`scdp cluster`: a model and new records enter; their clusters, how sure each is, and what is uncertain leave."""
+"""`scdp cluster` and `scdp link`: a model and records enter; clusters or links leave, and how sure each is."""
 
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from scdp.cli.fit_command import (
-    NO_LABELS,
-    estimator,
-    labelled_rows,
-    lack_of_labels,
-    rows_to_learn_from,
-    say,
-    spec_of,
-    told,
-)
-from scdp.cli.terminal import (
+from scdp.cli import (
+    PATH,
     SHARDS,
     RecordsType,
     checkpoint_folder,
     checkpoint_options,
+    is_quiet,
     json_option,
     reading_options,
+    say,
+    say_notes,
     tell,
 )
+from scdp.cli.fit_command import NO_LABELS, estimator, labelled_rows, lack_of_labels, rows_to_learn_from, spec_of
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,8 +31,9 @@ if TYPE_CHECKING:
     from scdp.linkage.shards import Engine
     from scdp.report.outputs import Outputs
     from scdp.table.decisions import Decision
+    from scdp.table.readers import Reading
     from scdp.table.records import Records
-    from scdp.table.text_files import Reading
+
 
 EXAMPLES = """\b
 Examples:
@@ -46,34 +43,29 @@ Examples:
   scdp cluster model all.csv --known clusters.csv --out clusters.csv --force
 """
 
-_PATH = click.Path(path_type=Path)
 INTERVAL = 0.9
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", type=RecordsType(), nargs=-1, required=True, metavar="[MODEL] RECORDS")
-@click.option("--out", required=True, type=_PATH, metavar="FILE", help="Clusters: id, cluster, probability.")
-@click.option("--spec", "spec_file", type=_PATH, metavar="FILE", help="Without MODEL: how to compare records.")
+@click.option("--out", required=True, type=PATH, metavar="FILE", help="Clusters: id, cluster, probability.")
+@click.option("--spec", "spec_file", type=PATH, metavar="FILE", help="Without MODEL: how to compare records.")
 @click.option("--entity", metavar="COLUMN", help="Known clusters: rows where it is filled in keep their clusters.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Without MODEL: ids.")
-@click.option("--known", type=_PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
-@click.option("--decisions", type=_PATH, metavar="FILE", help="What people know of some records, kept in all draws.")
-@click.option("--known-records", type=_PATH, metavar="FILE", help="Rows of known ids, if not in RECORDS.")
-@click.option("--report", type=_PATH, metavar="FILE", help="Write a page to look at, such as report.html.")
-@click.option("--draws", type=_PATH, metavar="DIR", help="Keep the result there: draws, records, clusters, model.")
-@click.option("--uncertain", type=_PATH, metavar="FILE", help="Uncertain pairs.  [default: beside --out, .uncertain]")
-@click.option("--spreadsheet", type=_PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet.")
-@click.option("--summary", type=_PATH, metavar="FILE", help="How many clusters, with an interval, as JSON.")
-@click.option("--pairs", type=_PATH, metavar="FILE", help="All pairs with their probabilities (see --at-least).")
+@click.option("--known", type=PATH, metavar="FILE", help="Clusters that are given: id and cluster.")
+@click.option("--decisions", type=PATH, metavar="FILE", help="What people know of some records, kept in all draws.")
+@click.option("--known-records", type=PATH, metavar="FILE", help="Rows of known ids, if not in RECORDS.")
+@click.option("--report", type=PATH, metavar="FILE", help="Write a page to look at, such as report.html.")
+@click.option("--draws", type=PATH, metavar="DIR", help="Keep the result there: draws, records, clusters, model.")
+@click.option("--uncertain", type=PATH, metavar="FILE", help="Uncertain pairs.  [default: beside --out, .uncertain]")
+@click.option("--spreadsheet", type=PATH, metavar="FILE", help="Clusters and records to open in a spreadsheet.")
+@click.option("--summary", type=PATH, metavar="FILE", help="How many clusters, with an interval, as JSON.")
+@click.option("--pairs", type=PATH, metavar="FILE", help="All pairs with their probabilities (see --at-least).")
 @click.option(
-    "--at-least",
-    type=click.FloatRange(0.0, 1.0, min_open=True),
-    default=0.01,
-    show_default=True,
-    metavar="P",
+    "--at-least", type=click.FloatRange(0.0, 1.0, min_open=True), default=0.01, show_default=True, metavar="P",
     help="Pairs of at least this probability.",
-)
-@click.option("--golden", type=_PATH, metavar="FILE", help="One row for each entity, by the rules of the spec.")
+)  # fmt: skip
+@click.option("--golden", type=PATH, metavar="FILE", help="One row for each entity, by the rules of the spec.")
 @click.option(
     "--answer",
     metavar="GOAL",
@@ -132,7 +124,7 @@ def cluster(
     from scdp.estimators.inputs import list_decisions
     from scdp.io.targets import check_files, check_table_target, list_given
     from scdp.report.outputs import Outputs, write_outputs
-    from scdp.results.folder import refuse_other_model
+    from scdp.results import refuse_other_model
     from scdp.table.readers import file_of, read_records
 
     if len(paths) > 2:
@@ -164,9 +156,9 @@ def cluster(
     said = list_decisions(decisions)
     if model is None:
         table = read_records(records, reading)
-        fitted, given = learn_here(table, spec_file, entity, id_column, seed or 0, quiet, said)
+        fitted, given = learn_here(table, said, spec_file, entity, id_column, seed or 0)
     else:
-        fitted, table = open_model(model, quiet), read_records(records, reading)
+        fitted, table = open_model(model), read_records(records, reading)
         assert fitted.spec is not None
         given = None if entity is None else filled_in(table, entity, fitted.spec.id)
     if answer is not None:
@@ -188,7 +180,7 @@ def cluster(
             fitted.keep_checkpoints(kept, seconds)
         else:
             fitted.set_params(engine=where)
-        result = _cluster(fitted, table, given, seed, quiet, said)
+        result = _cluster(fitted, table, given, seed, said)
         write_outputs(result, fitted, outputs, force)
     if as_json:
         click.echo(json.dumps({"out": str(out), "uncertain": str(doubtful)} | result.summary(), indent=1))
@@ -198,12 +190,11 @@ def cluster(
 
 def learn_here(
     table: Records,
-    spec_file: Path | None,
-    entity: str | None,
-    id_column: str | None,
-    seed: int,
-    quiet: bool,
     said: list[Decision],
+    spec_file: Path | None = None,
+    entity: str | None = None,
+    id_column: str | None = None,
+    seed: int = 0,
 ) -> tuple[Estimator, dict[str, str] | None]:
     """A resolver that learned from the table itself, and the clusters that are filled in there, by id."""
     from scdp.estimators.inputs import rows_named
@@ -212,11 +203,11 @@ def learn_here(
     rows, known = labelled_rows(table, spec, None, seed)
     lack = lack_of_labels(table, spec.entity, known)
     if lack is not None and not said:
-        say(f"{lack}; {NO_LABELS}", quiet)
+        say(f"{lack}; {NO_LABELS}")
     chosen, taught = rows_to_learn_from(rows, known, seed, rows_named(rows, spec, said))
-    model = estimator(spec, None, None, None, seed, quiet)
-    for message in told(lambda: model.fit(chosen, taught, decisions=said or None)):
-        say(f"note: {message}", quiet)
+    model = estimator(spec, seed)
+    with say_notes():
+        model.fit(chosen, taught, decisions=said or None)
     return model, None if spec.entity is None else filled_in(table, spec.entity, spec.id)
 
 
@@ -229,7 +220,7 @@ def filled_in(table: Records, entity: str, id_column: str | None) -> dict[str, s
     return {identifier: name for identifier, name in named if name is not None} or None
 
 
-def open_model(folder: Path, quiet: bool) -> Estimator:
+def open_model(folder: Path) -> Estimator:
     """A stored model of records, set to work on all cores."""
     from scdp.estimators.model_folder import load_model
 
@@ -238,7 +229,7 @@ def open_model(folder: Path, quiet: bool) -> Estimator:
         raise InputError(
             f"{folder}: a model of arrays, not of records; use it from Python: {type(model).__name__}.load"
         )
-    return model.set_params(n_jobs=-1, verbose=int(not quiet))
+    return model.set_params(n_jobs=-1, verbose=int(not is_quiet()))
 
 
 def require_columns(records: Records, model: Estimator) -> None:
@@ -301,28 +292,20 @@ def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
 
 
 def _cluster(
-    model: Estimator,
-    records: Records,
-    known: dict[str, str] | None,
-    seed: int | None,
-    quiet: bool,
-    said: list[Decision],
+    model: Estimator, records: Records, known: dict[str, str] | None, seed: int | None, said: list[Decision]
 ) -> ClusterResult:
     from scdp.estimators.clustering import cluster_records
 
     require_columns(records, model)
     if said:
-        say(f"keeping {len(said)} decisions", quiet)
-    say(f"clustering {len(records)} records, {len(known or {})} of them known", quiet)
-    results: list[ClusterResult] = []
+        say(f"keeping {len(said)} decisions")
+    say(f"clustering {len(records)} records, {len(known or {})} of them known")
     title = f"Clusters of {Path(records.source).name}"
-    messages = told(
-        lambda: results.append(cluster_records(model, records, known, decisions=said, random_state=seed, title=title))
-    )
-    (result,) = results
-    problem = None if result.independent_draws else result.posterior.convergence_warning()
-    for message in dict.fromkeys([*messages, *([problem] if problem else [])]):
-        say(f"note: {message}", quiet)
+    with say_notes():
+        result = cluster_records(model, records, known, decisions=said, random_state=seed, title=title)
+        problem = None if result.independent_draws else result.posterior.convergence_warning()
+        if problem:
+            warnings.warn(problem, stacklevel=1)
     return result
 
 
@@ -333,3 +316,69 @@ def _summary(result: ClusterResult, outputs: Outputs) -> str:
         f"{out}: {result.n_records} records in {result.n_clusters} clusters (90 % interval {low} to {high}); "
         f"{len(result.uncertain)} uncertain pairs in {uncertain}\n{result.verdict}"
     )
+
+
+LINK_EXAMPLES = """\b
+Examples:
+  scdp link model a.csv b.csv --out links.csv
+  scdp link model a.csv b.csv --out links.csv --at-most-one b
+"""
+
+
+@click.command(epilog=LINK_EXAMPLES)
+@click.argument("model", type=PATH)
+@click.argument("first", type=RecordsType(), metavar="A")
+@click.argument("second", type=RecordsType(), metavar="B")
+@click.option("--out", required=True, type=PATH, metavar="FILE", help="Links: id_a, id_b, probability.")
+@click.option(
+    "--at-most-one", type=click.Choice(["both", "a", "b", "none"]), default="both", show_default=True,
+    help="Which table has each thing at most once.",
+)  # fmt: skip
+@click.option("--decisions", type=PATH, metavar="FILE", help="What people know of some records.")
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), metavar="N", help="[default: the model's]")
+@reading_options
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@json_option
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def link(
+    model: Path,
+    first: Path,
+    second: Path,
+    out: Path,
+    at_most_one: str,
+    decisions: Path | None,
+    seed: int | None,
+    reading: Reading,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Link the records of two tables, A and B, by a model that `scdp fit` has made.
+
+    By default both tables have each thing at most once: only pairs across are compared, and a record is linked to at
+    most one other.
+    """
+    from scdp.estimators.clustering import link_tables
+    from scdp.io.atomic import Staged
+    from scdp.io.targets import Given, check_files, check_table_target, list_given, stage_table
+    from scdp.table.readers import file_of, read_records
+
+    check_table_target(out)
+    inputs = {"A": file_of(first), "B": file_of(second), "--decisions": decisions, "MODEL": model}
+    check_files(list_given(inputs), [Given("--out", out)], force)
+    fitted = open_model(model)
+    tables = read_records(first, reading), read_records(second, reading)
+    say(f"linking {len(tables[0])} records with {len(tables[1])}")
+    with say_notes():
+        links = link_tables(fitted, *tables, at_most_one=at_most_one, decisions=decisions, random_state=seed)
+    columns: dict[str, list[object]] = {
+        "id_a": list(map(str, links.id_a.tolist())),
+        "id_b": list(map(str, links.id_b.tolist())),
+        "probability": [round(p, 4) for p in links.probability.tolist()],
+    }
+    with Staged(replace=force) as staged:
+        stage_table(staged, out, columns)
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "n_links": len(links.id_a)}))
+    elif not quiet:
+        tell(f"{out}: {len(links.id_a)} links")
