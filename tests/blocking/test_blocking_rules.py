@@ -23,7 +23,7 @@ from scdp.blocking import (
     year,
 )
 from scdp.blocking.hashes import hash_texts
-from scdp.blocking.keys import TextColumns, keys_of_texts
+from scdp.blocking.keys import TextColumns, keys_of_texts, number_clean
 from scdp.compare.cells import STANDARD, clean, clean_all
 from scdp.errors import InputError
 from scdp.table.records import records_from
@@ -82,6 +82,18 @@ def test_texts_cleaned_at_once_are_as_if_cleaned_one_by_one():
         texts = ["".join(rng.choice(some, rng.integers(0, 7))) for _ in range(300)]
         assert clean_all(texts, STANDARD) == [clean(cell, STANDARD) for cell in texts]
     assert clean_all([], STANDARD) == []
+
+
+def test_texts_cleaned_and_numbered_at_once_are_those_of_one_by_one():
+    rng = np.random.default_rng(4)
+    letters = [*LETTERS, "A", " ", "\t", "'", "-", "ß", "\0", "\n", "7", "$", "\x1c", "\u00a0", "\ud800"]
+    for some in (letters, [letter for letter in letters if letter.isascii()]):
+        texts = ["".join(rng.choice(some, rng.integers(0, 7))) for _ in range(300)]
+        cleaned = [clean(cell, STANDARD) for cell in texts]
+        codes, distinct = number_clean(texts)
+        assert list(distinct) == list(dict.fromkeys(filter(None, cleaned)))
+        assert [distinct[code] if code >= 0 else "" for code in codes.tolist()] == cleaned
+    assert len(number_clean([])[1]) == 0
 
 
 def test_columns_joined_and_encoded():

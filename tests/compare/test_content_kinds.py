@@ -6,6 +6,7 @@ import doctest
 import importlib
 import random
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.amounts import learn_order, parse_date
-from scdp.compare.content import parse_address, parse_phone
+from scdp.compare.alignment import ADDRESS, Lexicon, is_far, word_cost
+from scdp.compare.amounts import learn_order, parse_date, parse_phone
+from scdp.compare.content import parse_address
 from scdp.compare.features import Comparer
 from scdp.compare.names import parse_full_name, parse_person_name
 from scdp.compare.prepared import Frequencies
@@ -449,3 +451,16 @@ def test_plain_texts_are_read_as_others_are():
     for phone in ("+44 3501-146662", "(03501) 146662", "0044/3501.146662"):
         assert parse_phone(phone) == parse_phone(f"{phone} ext. 12")
     assert parse_code("C74-6AC") == parse_code("C74_6AC") == "c746ac"
+
+
+def test_what_words_cost_is_that_of_the_plain_form_also_where_too_few_letters_are_shared():
+    rng = np.random.default_rng(11)
+    words = sorted({"".join(rng.choice(list("abcdefgh"), rng.integers(1, 9))) for _ in range(150)})
+    lexicon = Lexicon.of(words, with_nicknames=False)
+    masks = np.zeros((1, lexicon.n_letters), np.uint64)
+    n_far = 0
+    for one, other in combinations(range(len(words)), 2):
+        expected = twins.word_cost(words[one], words[other], ADDRESS.initial, ADDRESS.nickname)
+        assert word_cost(lexicon, ADDRESS, masks, one, other) == pytest.approx(expected, abs=1e-12)
+        n_far += is_far(lexicon, one, other)
+    assert 0.1 < n_far / len(words) ** 2 < 0.4

@@ -8,10 +8,10 @@ import pytest
 from scdp.blocking import connected_components
 from scdp.compare.features import Pairs
 from scdp.linkage.law import Weights, log_likelihood_grad
-from scdp.linkage.sampling.forward import FEW, connect, sample_partition, sample_partitions, shuffle, stream_of, uniform
-from scdp.linkage.sampling.small import MOST_SMALL
+from scdp.linkage.sampling.component import FEW, bound_chances
+from scdp.linkage.sampling.forward import connect, sample_partition, sample_partitions, shuffle, stream_of, uniform
 from scdp.linkage.training.folds import canonical_labels
-from twins.linkage import log_likelihood
+from twins.linkage import choice_weights, log_likelihood
 from twins.linkage import sample_partition as sample_plainly
 
 
@@ -119,7 +119,7 @@ def test_draws_are_those_of_the_twin(n: int, with_known: bool):
     rng = np.random.default_rng(5)
     for number in range(30):
         pairs = random_pairs(rng, n, 1.0 if number % 2 else 3 / n)
-        score, weights = rng.normal(0, 2, len(pairs)), random_weights(rng)
+        score, weights = rng.normal((0, -3, -6)[number % 5 % 3], 2, len(pairs)), random_weights(rng)
         known = np.full(n, -1)
         if with_known:
             known[:3] = [1, 0, 1]
@@ -209,13 +209,16 @@ def test_numbers_of_chance_are_uniform_and_differ_by_record_draw_and_round():
 
 @pytest.mark.parametrize("with_known", [False, True])
 def test_draws_of_components_are_those_of_the_whole(with_known: bool):
-    """Components of two go by a closed form, and those of a few in room of their own; the draws are the very same."""
+    """Components of two go by a closed form, and others in room of their own; the draws are the very same.
+
+    Where scores are low, most records are not looked at, since chance is against all that they could meet.
+    """
     rng = np.random.default_rng(9)
     n_pairs_alone, sizes = 0, np.zeros(0, np.int64)
     for number in range(60):
         n = 40
         pairs = random_pairs(rng, n, (1.2, 2.0)[number % 2] / n)
-        score, weights = rng.normal(0, 2, len(pairs)), random_weights(rng)
+        score, weights = rng.normal((0, -3, -6)[number % 5 % 3], 2, len(pairs)), random_weights(rng)
         known = np.full(n, -1)
         if with_known:
             known[:3] = [1, 0, 1]
@@ -232,5 +235,29 @@ def test_draws_of_components_are_those_of_the_whole(with_known: bool):
         sizes = np.append(sizes, connected_components(n, [(pairs.left, pairs.right)]).sizes)
     assert n_pairs_alone > 20
     assert ((sizes > 2) & (sizes < 4)).sum() > 20
-    assert ((sizes >= 4) & (sizes <= MOST_SMALL)).sum() > 20
-    assert (sizes > MOST_SMALL).sum() > 5
+    assert ((sizes >= 4) & (sizes <= FEW)).sum() > 20
+    assert (sizes > FEW).sum() > 5
+
+
+def test_no_record_joins_others_above_its_bound():
+    """The chance to join, wherever the others are, is that of the plainest form at most."""
+    rng = np.random.default_rng(10)
+    nearest = 1.0
+    for _ in range(400):
+        n = int(rng.integers(2, 9))
+        pairs = random_pairs(rng, n, 0.7)
+        score, weights = rng.normal(-2, 3, len(pairs)), random_weights(rng)
+        weights = weights._replace(growth=weights.growth - float(rng.integers(2)), third=float(rng.normal(0, 2)))
+        neighbours = pairs.neighbours
+        by_size = np.array([0.0, 0.0, *(weights.growth * np.log(k) + weights.third for k in range(2, n + 1))])
+        bound = np.empty(n)
+        above = score[neighbours.pair] - weights.floor
+        bound_chances(weights, n, neighbours.start.astype(np.int32), above, by_size, bound)
+        for record in range(n):
+            others = {i: int(k) for i, k in enumerate(rng.integers(0, n, n)) if i != record and rng.random() < 0.8}
+            found = choice_weights([record], others, pairs, score, weights)
+            joins = 1.0 - found[None] / sum(found.values())
+            assert joins <= bound[record]
+            nearest = min(nearest, bound[record] - joins if joins > 0.01 else 1.0)
+    # The bound is reached, so that the test would see one that is too low.
+    assert nearest < 1e-6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -27,11 +27,38 @@ from scdp.blocking.hashes import (
     mixed_each,
 )
 from scdp.blocking.rules import Equal, Identical, Overlap, Rule
-from scdp.compare.cells import STANDARD, Codes, clean_all, encode
+from scdp.compare.cells import STANDARD, Codes, clean, encode
 from scdp.table.records import Records
-from scdp.table.texts import TextBytes, offsets_of
+from scdp.table.texts import TextBytes, number_lists, offsets_of
 
 MISSING = -1
+_SPACE = 32
+# By byte: what cleaning makes of a character of ASCII. White space, and what becomes nothing, is a space here.
+_ASCII = np.array([*(ord(clean(chr(code), STANDARD) or " ") for code in range(128)), *range(128, 256)], dtype=np.uint8)
+
+
+class CleanTexts(Sequence[str]):
+    """Distinct texts, held as bytes; they become texts again when they are asked for."""
+
+    def __init__(self, held: TextBytes) -> None:
+        self.bytes = held
+
+    def __len__(self) -> int:
+        return len(self.bytes.offsets) - 1
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self.take(np.atleast_1d(np.arange(len(self))[place]))
+        return found if isinstance(place, slice) else found[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.take(np.arange(len(self))))
+
+    def take(self, places: Integers) -> list[str]:
+        """The texts at some places."""
+        content, offsets = self.bytes
+        spans = zip(offsets[places].tolist(), offsets[places + 1].tolist(), strict=True)
+        whole = content.data
+        return [str(whole[start:stop], "utf-8", "surrogatepass") for start, stop in spans]
 
 
 class TextColumns:
@@ -39,13 +66,13 @@ class TextColumns:
 
     def __init__(self, records: Records) -> None:
         self.records = records
-        self._encoded: dict[tuple[str, ...], tuple[Codes, list[str]]] = {}
+        self._encoded: dict[tuple[str, ...], tuple[Codes, Sequence[str]]] = {}
         self._bytes: dict[tuple[str, ...], TextBytes] = {}
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def encoded(self, columns: tuple[str, ...]) -> tuple[Codes, list[str]]:
+    def encoded(self, columns: tuple[str, ...]) -> tuple[Codes, Sequence[str]]:
         """Each record's place in the list of distinct texts; several columns are joined by a space."""
         if columns not in self._encoded:
             several = len(columns) > 1
@@ -55,16 +82,18 @@ class TextColumns:
     def bytes_of(self, columns: tuple[str, ...]) -> TextBytes:
         """The bytes of the distinct texts."""
         if columns not in self._bytes:
-            self._bytes[columns] = TextBytes.of(self.encoded(columns)[1])
+            texts = self.encoded(columns)[1]
+            self._bytes[columns] = texts.bytes if isinstance(texts, CleanTexts) else TextBytes.of(texts)
         return self._bytes[columns]
 
-    def _single(self, column: str) -> tuple[Codes, list[str]]:
+    def _single(self, column: str) -> tuple[Codes, Sequence[str]]:
         found = self.records.encoded(column)
         codes, cells = encode(self.records[column].tolist()) if found is None else (found.codes, found.texts)
         # The code -1 of a missing cell points at the last text, which is empty.
-        return _merge_equal(codes, [*clean_all([cell or "" for cell in cells], STANDARD), ""])
+        moved, texts = number_clean([*(cell or "" for cell in cells), ""])
+        return moved[codes], texts
 
-    def _joined(self, columns: tuple[str, ...]) -> tuple[Codes, list[str]]:
+    def _joined(self, columns: tuple[str, ...]) -> tuple[Codes, Sequence[str]]:
         parts = [self.encoded((column,)) for column in columns]
         keys = np.zeros(len(self), dtype=np.int64)
         for places, texts in parts:
@@ -85,6 +114,19 @@ def _merge_equal(codes: Codes, texts: list[str]) -> tuple[Codes, list[str]]:
         moved = np.where(moved == empty, MISSING, moved - (moved > empty)).astype(np.int32)
         del distinct[empty]
     return moved[codes], distinct
+
+
+def number_clean(texts: list[str]) -> tuple[Codes, CleanTexts]:
+    """The place of each text, cleaned, among the distinct ones in the order of appearance, and these; -1 if empty.
+
+    Characters of ASCII are cleaned in a kernel.
+    """
+    if not "".join(texts).isascii():
+        texts = [text if text.isascii() else clean(text, STANDARD) for text in texts]
+    content, offsets = TextBytes.of(texts)
+    cleaned, starts = clean_bytes(content, offsets, _ASCII)
+    codes, rows = number_lists(cleaned, starts)
+    return codes, CleanTexts(TextBytes(*take_bytes(cleaned, starts, rows)))
 
 
 @dataclass(frozen=True)
@@ -168,7 +210,10 @@ class KeyMaker:
         """The place of each row's value in the order of those rows' values; missing ones come last."""
         codes, texts = self.columns.encoded(expression.columns)
         used, places = np.unique(codes[rows], return_inverse=True)
-        values = expression.value_of_each([texts[code] if code != MISSING else "" for code in used.tolist()])
+        # In ascending order: what is missing comes first.
+        there = used[used != MISSING]
+        found = texts.take(there) if isinstance(texts, CleanTexts) else [texts[code] for code in there.tolist()]
+        values = expression.value_of_each([*[""] * (len(used) - len(there)), *found])
         order = {value: rank for rank, value in enumerate(sorted(set(values)))}
         last = len(order)
         return np.array([order[value] if value else last for value in values], dtype=np.int64)[places]
@@ -224,6 +269,40 @@ def keys_of_texts(expression: Expression, texts: Sequence[str], found: TextBytes
         "digits": lambda: hash_digits(*found, length or 0),
     }
     return KeyTable(kernels[part]())
+
+
+@kernel
+def clean_bytes(
+    content: NDArray[np.uint8], offsets: Integers, becomes: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], Integers]:
+    """Texts whose bytes became others, with single spaces between words and none at the ends."""
+    cleaned, starts = np.empty_like(content), np.zeros_like(offsets)
+    end = 0
+    for text in range(len(offsets) - 1):
+        start = end
+        for place in range(offsets[text], offsets[text + 1]):
+            byte = becomes[content[place]]
+            if byte != _SPACE or (end > start and cleaned[end - 1] != _SPACE):
+                cleaned[end] = byte
+                end += 1
+        if end > start and cleaned[end - 1] == _SPACE:
+            end -= 1
+        starts[text + 1] = end
+    return cleaned[:end].copy(), starts
+
+
+@kernel
+def take_bytes(content: NDArray[np.uint8], offsets: Integers, rows: Integers) -> tuple[NDArray[np.uint8], Integers]:
+    """Some of the texts."""
+    starts = np.zeros(len(rows) + 1, np.int64)
+    for k in range(len(rows)):
+        starts[k + 1] = starts[k] + offsets[rows[k] + 1] - offsets[rows[k]]
+    taken = np.empty(starts[-1], np.uint8)
+    for k in range(len(rows)):
+        first = offsets[rows[k]] - starts[k]
+        for place in range(starts[k], starts[k + 1]):
+            taken[place] = content[first + place]
+    return taken, starts
 
 
 @kernel

@@ -23,8 +23,12 @@ Values = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Fill = Callable[[Rows, Rows, Values], None]
 
-# The Jaro-Winkler distance of two words costs so many times its value, at most 1.
+# The Jaro-Winkler distance of two words costs so many times its value, at most 1; up to this similarity it costs 1.
 STEEPNESS = 2.5
+NEAR_ENOUGH = 1.0 - 1.0 / STEEPNESS
+# The Jaro similarity of words with m letters in common is at most (m / length + m / other length + 1) / 3, and so low
+# a one gains nothing by a common start. Rounding is allowed for.
+FEWEST_COMMON = 3.0 * NEAR_ENOUGH - 1.0 - 1e-9
 # So many texts are handled in kernels; of fewer, these would take longer to load.
 FEWEST_AT_ONCE = 5_000
 # Words that are near enough to stand for each other in long texts, and the fewest letters of such a word.
@@ -66,6 +70,12 @@ def _points(texts: Sequence[str]) -> NDArray[np.uint32]:
     return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
+def _held(letters: NDArray[Any], at: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """By word, the letters that it has, as bits."""
+    bits = np.append(np.uint64(1) << (letters & 63).astype(np.uint64), np.uint64(0))
+    return np.bitwise_or.reduceat(bits, at[:-1]) if len(at) > 1 else bits[:0]
+
+
 class Letters(NamedTuple):
     """All texts one after another, and where each starts (one more entry than texts)."""
 
@@ -80,11 +90,15 @@ class Letters(NamedTuple):
 
 
 class Lexicon(NamedTuple):
-    """Distinct words in ascending order: their letters, whether they hold a digit, their groups of nicknames."""
+    """Distinct words in ascending order: their letters, whether they hold a digit, their groups of nicknames.
+
+    `held` are the letters that a word has, as bits; some letters may share a bit.
+    """
 
     letters: NDArray[Any]
     at: NDArray[np.int64]
     n_letters: int
+    held: NDArray[np.uint64]
     digit: NDArray[np.bool_]
     group_at: NDArray[np.int64]
     groups: NDArray[np.int32]
@@ -92,11 +106,13 @@ class Lexicon(NamedTuple):
     @classmethod
     def of(cls, words: Sequence[str], with_nicknames: bool) -> Lexicon:
         letters, n_letters = numbered_letters([words])
+        at = _ends(list(map(len, words)))
         groups = [sorted(nickname_groups(word)) if with_nicknames else [] for word in words]
         return cls(
             letters,
-            _ends(list(map(len, words))),
+            at,
             max(n_letters, 1),
+            _held(letters, at),
             np.array([any(map(str.isdigit, word)) for word in words], dtype=bool),
             _ends(list(map(len, groups))),
             np.array([group for each in groups for group in each], dtype=np.int32),
@@ -195,6 +211,27 @@ def word_distance(lexicon: Lexicon, masks: NDArray[np.uint64], one: int, other: 
 
 
 @kernel
+def count_set(bits: np.uint64) -> int:
+    """How many bits are set."""
+    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))  # type: ignore[return-value]
+
+
+@kernel
+def is_far(lexicon: Lexicon, one: int, other: int) -> bool:
+    """Whether two words have too few letters in common for a Jaro-Winkler similarity above `NEAR_ENOUGH`.
+
+    What a letter of one matches is the same letter of the other, so that letters that only one has match nothing.
+    """
+    length, other_length = lexicon.at[one + 1] - lexicon.at[one], lexicon.at[other + 1] - lexicon.at[other]
+    held, other_held = lexicon.held[one], lexicon.held[other]
+    most = min(length - count_set(held & ~other_held), other_length - count_set(other_held & ~held))
+    return most * (length + other_length) <= FEWEST_COMMON * length * other_length
+
+
+@kernel
 def share_group(lexicon: Lexicon, one: int, other: int) -> bool:
     """Whether two words are names that one person may go by."""
     at = lexicon.group_at
@@ -215,6 +252,8 @@ def word_cost(lexicon: Lexicon, rules: Rules, masks: NDArray[np.uint64], one: in
         return 1.0
     if share_group(lexicon, one, other):
         return rules.nickname
+    if is_far(lexicon, one, other):
+        return 1.0
     return min(STEEPNESS * word_distance(lexicon, masks, one, other), 1.0)
 
 

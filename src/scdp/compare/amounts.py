@@ -1,17 +1,18 @@
-"""Dates, amounts, durations, years, places and categories: texts go in, numbers or one of few words come out."""
+"""Dates, amounts, durations, years, places, phones and categories: texts go in, numbers or few words come out."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.cells import year
+from scdp.compare.cells import Codes, year
 from scdp.compare.names import to_latin, words_of
 from scdp.compare.scorers import PairScorer
 
@@ -331,3 +332,108 @@ def parse_category(text: str) -> str | None:
     """
     word = " ".join(words_of(text))
     return _SEXES.get(word) or _SAME_WORDS.get(word, word) or None
+
+
+# A phone number has so many digits at least; a shorter one says nothing about country and area.
+FEWEST_DIGITS, MOST_DIGITS = 5, 18
+# Numbers that end with all digits of the other agree if those are as many as this.
+LOCAL_DIGITS = 7
+# The digits at the end by which two numbers are said to be shared.
+LAST_DIGITS = 9
+SAME_END, SAME_AREA = 0.1, 0.8
+AREA_DIGITS = 4
+
+_EXTENSION = re.compile(r"(?:ext\.?|extension|x|#|durchwahl)\s*\d{1,6}\s*$", re.IGNORECASE)
+_TRUNK = re.compile(r"\(0\)")
+_NO_DIGIT = re.compile(r"[^0-9]")
+_MARKS = dict.fromkeys(map(ord, " +-./()"))
+
+
+def parse_phone(text: str) -> str | None:
+    """The digits of a phone number without extension, leading zeros and "(0)"; None where there are too few.
+
+    Example
+    -------
+    >>> parse_phone("+44 (0)3501-146662"), parse_phone("03501 146662")
+    ('443501146662', '3501146662')
+    """
+    plain = text.translate(_MARKS)
+    if not (plain.isascii() and plain.isdigit() and "(0)" not in text):
+        plain = _NO_DIGIT.sub("", _TRUNK.sub("", _EXTENSION.sub("", text)))
+    digits = plain.lstrip("0")
+    return digits[-MOST_DIGITS:] if len(digits) >= FEWEST_DIGITS else None
+
+
+@dataclass(frozen=True, eq=False)
+class PhoneList(Sequence[str]):
+    """Phone numbers as whole numbers; none begins with a zero. Digits beyond `width`, if there is one, are left out."""
+
+    numbers: Integers
+    width: int = 0
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[k] for k in range(*place.indices(len(self)))]
+        return str(self.numbers[place])[-self.width :]
+
+    def ends(self) -> tuple[Codes, PhoneList]:
+        """By number the place of its last digits, by which it is shared, among the distinct ones; and these."""
+        from scdp.table.texts import number_values
+
+        # A digit in front tells the end of a longer number, which may begin with zeros, from a shorter one.
+        longer = self.numbers >= 10 ** (LAST_DIGITS - 1)
+        codes, rows = number_values(self.numbers % 10**LAST_DIGITS + 10**LAST_DIGITS * longer)
+        return codes, PhoneList(self.numbers[rows], LAST_DIGITS)
+
+
+def parse_phones(texts: Sequence[str]) -> tuple[Codes, PhoneList] | None:
+    """Distinct phones in the order of appearance, and the place of each text among them, -1 where there is none.
+
+    What `parse_phone` gives for each text; digits and the usual marks are read in a kernel. None if one begins with a
+    zero, as the end of a number that is too long may.
+    """
+    from scdp.compare.kernels import NOT_PLAIN, read_phones
+    from scdp.table.texts import TextBytes, number_values
+
+    marks = np.zeros(256, dtype=bool)
+    marks[list(_MARKS)] = True
+    numbers = read_phones(*TextBytes.of(texts), marks)
+    for place in np.flatnonzero(numbers == NOT_PLAIN).tolist():
+        digits = parse_phone(texts[place])
+        if digits is not None and digits[0] == "0":
+            return None
+        numbers[place] = int(digits or 0)
+    codes, rows = number_values(numbers)
+    found = numbers[rows]
+    present = found > 0
+    place_of = np.where(present, np.cumsum(present) - 1, -1).astype(np.int32)
+    return place_of[codes], PhoneList(found[present])
+
+
+def phone_tokens(digits: str) -> tuple[str, ...]:
+    return (digits[-LAST_DIGITS:],)
+
+
+class PhoneScorer(PairScorer):
+    """0 where the shorter number ends the longer; then the same end, one digit, the same area; else 1."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        if isinstance(vocabulary, PhoneList):
+            self._numbers = vocabulary.numbers
+            self._lengths = np.searchsorted(10 ** np.arange(MOST_DIGITS + 1), vocabulary.numbers, side="right")
+        else:
+            self._numbers = np.fromiter(map(int, vocabulary), np.int64, len(vocabulary))
+            self._lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))
+        width = LAST_DIGITS + 1
+        first = np.maximum(np.minimum(self._lengths, width) - AREA_DIGITS, 0)
+        self._areas = self._numbers % 10**width // 10**first
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        from scdp.compare.kernels import fill_phones
+
+        out = np.empty(len(left), dtype=np.float32)
+        fill_phones(self._numbers, self._lengths, self._areas, left, right, out)
+        return out

@@ -180,60 +180,10 @@ def _is_given_name(word: str) -> bool:
     return bool(nickname_groups(word))
 
 
-# A phone number has so many digits at least; a shorter one says nothing about country and area.
-FEWEST_DIGITS, MOST_DIGITS = 5, 18
-# Numbers that end with all digits of the other agree if those are as many as this.
-LOCAL_DIGITS = 7
-# The digits at the end by which two numbers are said to be shared.
-LAST_DIGITS = 9
-SAME_END, ONE_DIGIT, SAME_AREA, APART = 0.1, 0.2, 0.8, 1.0
-AREA_DIGITS = 4
-
-_EXTENSION = re.compile(r"(?:ext\.?|extension|x|#|durchwahl)\s*\d{1,6}\s*$", re.IGNORECASE)
-_TRUNK = re.compile(r"\(0\)")
-_NO_DIGIT = re.compile(r"[^0-9]")
-_MARKS = dict.fromkeys(map(ord, " +-./()"))
 _SEPARATORS = re.compile(r"[._-]+")
 _SAME_DOMAIN = {"googlemail.com": "gmail.com"}
 _TRACKING = re.compile(r"utm_\w+|gclid|fbclid|ref|session\w*|sid", re.IGNORECASE)
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-
-
-def parse_phone(text: str) -> str | None:
-    """The digits of a phone number without extension, leading zeros and "(0)"; None where there are too few.
-
-    Example
-    -------
-    >>> parse_phone("+44 (0)3501-146662"), parse_phone("03501 146662")
-    ('443501146662', '3501146662')
-    """
-    plain = text.translate(_MARKS)
-    if not (plain.isascii() and plain.isdigit() and "(0)" not in text):
-        plain = _NO_DIGIT.sub("", _TRUNK.sub("", _EXTENSION.sub("", text)))
-    digits = plain.lstrip("0")
-    return digits[-MOST_DIGITS:] if len(digits) >= FEWEST_DIGITS else None
-
-
-def phone_tokens(digits: str) -> tuple[str, ...]:
-    return (digits[-LAST_DIGITS:],)
-
-
-class PhoneScorer(PairScorer):
-    """0 where the shorter number ends the longer; then the same end, one digit, the same area; else 1."""
-
-    def __init__(self, vocabulary: Sequence[str]) -> None:
-        self._numbers = np.fromiter(map(int, vocabulary), np.int64, len(vocabulary))
-        self._lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))
-        width = LAST_DIGITS + 1
-        first = np.maximum(np.minimum(self._lengths, width) - AREA_DIGITS, 0)
-        self._areas = self._numbers % 10**width // 10**first
-
-    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        from scdp.compare.kernels import fill_phones
-
-        out = np.empty(len(left), dtype=np.float32)
-        fill_phones(self._numbers, self._lengths, self._areas, left, right, out)
-        return out
 
 
 def parse_email(text: str) -> tuple[str, str] | None:
@@ -331,7 +281,7 @@ _UNIT = re.compile(
 )
 _UNIT_WORDS = word_set("apt apartment unit suite ste flat room rm floor fl level lvl no")
 # A number and words: most addresses of a table are no more than that.
-_PLAIN = re.compile(r"(\d+[a-z]?) ([a-z]+(?: [a-z]+)*)")
+_HOUSE, _STREET = re.compile(r"\d+[a-z]?"), re.compile(r"[a-z]+(?: [a-z]+)*")
 _UK_POSTCODE = re.compile(r"\b([a-z]{1,2}\d[a-z\d]?)\s*(\d[a-z]{2})\b")
 _LONG_POSTCODE = re.compile(r"(?<=\S)[\s,]+(\d{5})(?:-\d{4})?\b(?!.*\d{5})")
 _NUMBER = re.compile(r"^\D{0,3}?(\d+[a-z]?)\b(?!(?:st|nd|rd|th)\b)")
@@ -356,9 +306,10 @@ def parse_address(text: str) -> Address | None:
     Address(number='114', unit='2', postcode='ls14ab', words=('station', 'st', 'leeds'))
     """
     text = to_latin(text).strip()
-    plain = _PLAIN.fullmatch(text)
-    if plain is not None and _UNIT_WORDS.isdisjoint(found_words := plain.group(2).split(" ")):
-        return Address(plain.group(1), "", "", _words(found_words))
+    house, _, street = text.partition(" ")
+    plain = _plain_street(street)
+    if plain is not None and _HOUSE.fullmatch(house):
+        return Address(house, "", "", plain)
     unit, text = _taken(_UNIT, text)
     postcode, text = _taken(_UK_POSTCODE, text)
     if not postcode:
@@ -368,6 +319,13 @@ def parse_address(text: str) -> Address | None:
         number, text = _taken(_NUMBER_ANYWHERE, text)
     found = Address(number, unit, postcode, _words(words_of(text)))
     return found if any(found) else None
+
+
+@lru_cache(maxsize=1 << 16)
+def _plain_street(street: str) -> tuple[str, ...] | None:
+    """The words of a street that is words alone, which many addresses have; None for others."""
+    found = street.split(" ")
+    return _words(found) if _STREET.fullmatch(street) and _UNIT_WORDS.isdisjoint(found) else None
 
 
 def _words(found: Sequence[str]) -> tuple[str, ...]:
@@ -400,8 +358,11 @@ def has_street_word(text: str) -> bool:
 
 def address_tokens(address: Address) -> tuple[str, ...]:
     """The words, and the number and postcode marked as such."""
-    marked = (f"{mark}{part}" for mark, part in (("#", address.number), ("@", address.postcode)) if part)
-    return (*address.words, *marked)
+    number, _, postcode, words = address
+    if number and not postcode:
+        return (*words, f"#{number}")
+    marked = (f"{mark}{part}" for mark, part in (("#", number), ("@", postcode)) if part)
+    return (*words, *marked)
 
 
 class AddressScorer(PairScorer):

@@ -15,6 +15,10 @@ from scdp._typing import Features, Integers
 from scdp.compare.amounts import (
     APART,
     EACH_DIGIT,
+    FEWEST_DIGITS,
+    LAST_DIGITS,
+    LOCAL_DIGITS,
+    MOST_DIGITS,
     N_DIGITS,
     NEAR,
     NEAR_DAYS,
@@ -23,13 +27,12 @@ from scdp.compare.amounts import (
     ONE_DIGIT,
     PARTLY_KNOWN,
     SAME,
+    SAME_AREA,
+    SAME_END,
     SAME_YEAR,
     SWAPPED,
     TWO_PARTS,
 )
-from scdp.compare.content import APART as PHONES_APART
-from scdp.compare.content import LAST_DIGITS, LOCAL_DIGITS, SAME_AREA, SAME_END
-from scdp.compare.content import ONE_DIGIT as ONE_DIGIT_OF_PHONE
 
 Ids = NDArray[np.int32]
 Rows = NDArray[np.int64]
@@ -182,9 +185,39 @@ def fill_phones(
             before, other_before, differed = digit, other, differs
             a, b = a // 10, b // 10
         if count == 1 or (count == 2 and turned):
-            out[p] = ONE_DIGIT_OF_PHONE
+            out[p] = ONE_DIGIT
         else:
-            out[p] = SAME_AREA if areas[left[p]] == areas[right[p]] else PHONES_APART
+            out[p] = SAME_AREA if areas[left[p]] == areas[right[p]] else APART
+
+
+_DIGIT_0, _OPENS, _CLOSES = 48, 40, 41
+NOT_PLAIN = -1
+
+
+@kernel
+def read_phones(content: NDArray[np.uint8], offsets: Integers, marks: NDArray[np.bool_]) -> Integers:
+    """The digits of each text as a number, without zeros at the start; 0 where they are too few.
+
+    `NOT_PLAIN` where there is anything but digits and marks, a zero in brackets, or too many digits.
+    """
+    numbers = np.empty(len(offsets) - 1, np.int64)
+    for text in range(len(numbers)):
+        number, n_digits, plain = 0, 0, True
+        for place in range(offsets[text], offsets[text + 1]):
+            digit = int(np.int64(content[place])) - _DIGIT_0
+            if 0 <= digit <= 9:
+                if n_digits > 0 or digit > 0:
+                    n_digits += 1
+                plain = plain and n_digits <= MOST_DIGITS
+                inside = place > offsets[text] and place + 1 < offsets[text + 1]
+                if digit == 0 and inside and content[place - 1] == _OPENS and content[place + 1] == _CLOSES:
+                    plain = False
+                if plain:
+                    number = number * 10 + digit
+            else:
+                plain = plain and marks[content[place]]
+        numbers[text] = NOT_PLAIN if not plain else number if n_digits >= FEWEST_DIGITS else 0
+    return numbers
 
 
 Masks = NDArray[np.uint64]

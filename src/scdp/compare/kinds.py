@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from scdp.compare.amounts import (
     DateScorer,
     DurationScorer,
+    PhoneScorer,
     PlaceScorer,
     RelativeScorer,
     YearScorer,
@@ -18,25 +19,25 @@ from scdp.compare.amounts import (
     parse_category,
     parse_date,
     parse_duration,
+    parse_phone,
+    parse_phones,
     parse_place,
     parse_year,
+    phone_tokens,
 )
 from scdp.compare.cells import Codes
 from scdp.compare.content import (
     AddressScorer,
     NounScorer,
-    PhoneScorer,
     TitleScorer,
     TwoPartScorer,
     address_tokens,
     email_tokens,
     parse_address,
     parse_email,
-    parse_phone,
     parse_proper_noun,
     parse_title,
     parse_url,
-    phone_tokens,
 )
 from scdp.compare.names import parse_company, parse_person_name, parse_person_names
 from scdp.compare.scorers import (
@@ -84,7 +85,7 @@ class Kind:
     """`part` is a transform the kind always applies; `options` are those it has, with their defaults.
 
     `parse` gives the parts of texts (None = missing), `parse_many` the distinct ones of very many texts and the place
-    of each text among them, `tokens` what of a value others may share; without it the value
+    of each text among them (None if it cannot), `tokens` what of a value others may share; without it the value
     is shared as a whole. With `forms`, tokens are several forms of the same, and the rarest one shared counts alone.
     `levels` are phrases for people, each with the largest distance it is for.
     """
@@ -95,7 +96,7 @@ class Kind:
     part: str | None = None
     options: Mapping[str, float | str | None] = field(default_factory=dict)
     parse: Parse | None = None
-    parse_many: Callable[[Sequence[str]], tuple[Codes, Sequence[Any]]] | None = None
+    parse_many: Callable[[Sequence[str]], tuple[Codes, Sequence[Any]] | None] | None = None
     tokens: Callable[[Any], Iterable[Hashable]] | None = None
     forms: bool = False
     levels: tuple[tuple[float, str], ...] = ()
@@ -240,6 +241,7 @@ BUILT_IN: dict[str, Kind] = {
         "parts",
         lambda prepared: PhoneScorer(prepared.vocabulary),
         parse=_each(parse_phone),
+        parse_many=parse_phones,
         tokens=phone_tokens,
         levels=_levels(
             "phone",

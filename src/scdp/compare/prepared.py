@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
+from scdp.compare.amounts import PhoneList
 from scdp.compare.cells import (
     TRANSFORMS,
     Codes,
@@ -62,7 +63,7 @@ class Tokens:
     value is the value itself.
     """
 
-    texts: list[Any]
+    texts: Sequence[Any]
     ids: NDArray[np.int32]
     starts: Integers
     counts: NDArray[np.float64]
@@ -79,6 +80,7 @@ class Tokens:
     ) -> Tokens:
         """`n_of_value` is how many records have each value; without `tokens_of` the value is the only token."""
         whole = tokens_of is None
+        texts: Sequence[Any]
         if tokens_of is None:
             texts, ids = list(values), np.arange(len(values), dtype=np.int32)
             starts = np.arange(len(values) + 1, dtype=np.int64)
@@ -86,6 +88,9 @@ class Tokens:
             from scdp.table.texts import make_sets
 
             texts, (ids, starts) = list(values.lists.words), make_sets(values.lists.ids, values.lists.starts)
+        elif isinstance(values, PhoneList):
+            ids, texts = values.ends()
+            starts = np.arange(len(values) + 1, dtype=np.int64)
         else:
             texts, ids, starts = _listed([tuple(tokens_of(value)) for value in values])
         n_records = int(n_of_value.sum())
@@ -233,6 +238,11 @@ class Prepared:
                 out[part][present] = scores
         return out
 
+    def unequal_pairs(self, left: NDArray[Any], right: NDArray[Any], workers: int) -> Features:
+        """Distances of pairs of records that have a value each, and not the same."""
+        a, b = self.codes[left], self.codes[right]
+        return self._scores(np.minimum(a, b), np.maximum(a, b), workers)
+
     def _scores(self, low: Codes, high: Codes, workers: int) -> Features:
         """Distances of pairs of values; each distinct pair is scored once where pairs are often the same."""
         n_values = len(self.vocabulary)
@@ -315,8 +325,9 @@ def _encoded(
     codes, texts = found
     many = comparison.kind_details.parse_many
     if many is not None and len(texts) >= FEWEST_AT_ONCE:
-        moved, values = many(clean_all(_transformed(comparison, texts), comparison.clean))
-        return moved[codes], values
+        parsed = many(clean_all(_transformed(comparison, texts), comparison.clean))
+        if parsed is not None:
+            return parsed[0][codes], parsed[1]
     moved, values = encode(_converted(comparison, texts))
     # Cleaning can make a text much longer: one character becomes up to eighteen.
     if comparison.kind_details.value in ("text", "share") and max(map(len, values), default=0) > LONGEST_CELL:

@@ -39,6 +39,8 @@ MOST_CONNECTED = 100_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
 # So many pairs of a sample are the work of one thread at a time.
 PAIRS_AT_ONCE = 20_000
+# So many parts of the candidates, of up to a million pairs each, are found while the match rate is being settled.
+MOST_AHEAD = 16
 
 
 class Blocked(NamedTuple):
@@ -158,16 +160,20 @@ def compare_candidates(
     n = len(blocked.records)
     threads = worker_count(None) if workers < 1 else workers
     (search, rows, sample), comparer = prepare_blocked(blocked)
-    settled = settle(blocked, comparer, sample, conditions)
+    parts = search.parts(rows)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # To settle is for the most part the work of one core.
+        ahead = [pool.submit(search.pairs, some) for some in parts[:MOST_AHEAD]]
+        settled = settle(blocked, comparer, sample, conditions)
     run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer)
 
-    def compare(some: NDArray[np.int32]) -> WeighedPairs:
-        left, right = only_meeting(conditions, *search.pairs(some))
+    def compare(number: int) -> WeighedPairs:
+        pairs = ahead[number].result() if number < len(ahead) else search.pairs(parts[number])
+        left, right = only_meeting(conditions, *pairs)
         return link_pairs(settled.ensemble, comparer, run, left, right)
 
-    parts = search.parts(rows)
     found: list[WeighedPairs] = []
-    for part in map_in_threads(compare, parts, threads):
+    for part in map_in_threads(compare, range(len(parts)), threads):
         found.append(part)
         if progress is not None:
             progress(len(found), len(parts))

@@ -133,7 +133,7 @@ class PrefilterRun:
         for c in self.prefilter.order:
             todo = np.flatnonzero(distances[:, c] == OPEN)
             at = places[todo]
-            found = self.comparer.prepared[c].pairs(left[at], right[at], 1)
+            found = self.comparer.prepared[c].unequal_pairs(left[at], right[at], 1)
             distances[todo, c] = found
             lower_bounds(found, todo, EDGES, table.ratio[c] * table.layout.share[c], self.unequal[c], bound)
             enough = bound >= floor

@@ -193,8 +193,9 @@ class PlainWords(NamedTuple):
         ids, counts = np.empty(most, np.int32), np.empty(len(texts), np.int64)
         spans = np.empty((most, 2), np.int64)
         n_words, n_ids = split_plain(content, offsets, most_words, free_slots(most), spans, ids, counts)
-        whole = content.tobytes()
-        words = [whole[start:stop].decode("ascii").lower() for start, stop in spans[:n_words].tolist()]
+        # A character for each byte; those of words are ASCII.
+        whole = content.tobytes().decode("latin-1").lower()
+        words = [whole[start:stop] for start, stop in spans[:n_words].tolist()]
         return cls(words, ids[:n_ids], counts)
 
     def without(self, words: Container[str]) -> PlainWords:

@@ -16,12 +16,10 @@ from scdp._typing import Floats, Integers
 from scdp.blocking.hashes import mixed
 from scdp.compare.features import Neighbours
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose, sample_cluster
-from scdp.linkage.sampling.small import MOST_SMALL, make_small_room, sample_small
+from scdp.linkage.sampling.component import FEW, make_local_room, sample_component
 
 Names = NDArray[np.uint64]
 _STEPS_OF_TWO_TO_THE_53 = 2.0**-53
-# Up to so many are sorted one by one.
-FEW = 24
 
 
 @kernel
@@ -345,7 +343,10 @@ def sample_partitions(
             room.size[known[i]] += 1
             draws[:, i] = known[i]
     items, bounds = connect(neighbours, known)
-    small = make_small_room(known.shape[0], weights)
+    n_most = 2
+    for component in range(bounds.shape[0] - 1):
+        n_most = max(n_most, bounds[component + 1] - bounds[component])
+    local = make_local_room(known.shape[0], n_most, len(neighbours.other), weights)
     for component in range(bounds.shape[0] - 1):
         first, last = bounds[component], bounds[component + 1]
         if last - first == 2 and are_a_pair(neighbours, items[first], items[first + 1]):
@@ -353,9 +354,8 @@ def sample_partitions(
             log_weight = weights.bias + score[neighbours.pair[neighbours.start[one]]]
             sample_pair(one, other, log_weight, n_rescans, streams, names, n_known, draws)
             continue
-        if n_known == 0 and last - first <= MOST_SMALL:
-            few = items[first:last]
-            sample_small(neighbours, score, weights, n_rescans, streams, names, few, small, draws)
+        if n_known == 0:
+            sample_component(neighbours, score, weights, n_rescans, streams, names, items[first:last], local, draws)
             continue
         for draw in range(len(streams)):
             place_component(
