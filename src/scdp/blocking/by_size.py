@@ -102,10 +102,11 @@ class RulePool(NamedTuple):
     def learn(cls, records: Records, names: tuple[str, ...], cluster: Integers, seed: int) -> Self:
         """From labelled records, by their columns `names`."""
         kept, precise = [], []
+        rng = np.random.default_rng([seed, 7])
+        known = training_sample(records, cluster, len(records), MAX_BLOCK, WINDOW, rng)
+        rules = proposed_rules(known.maker.columns, names)
         for size in SIZES:
-            rng = np.random.default_rng([seed, 7])
-            sample = training_sample(records, cluster, max(size, len(records)), MAX_BLOCK, WINDOW, rng)
-            rules = proposed_rules(sample.maker.columns, names)
+            sample = known.standing_for(size)
             estimates = sample.estimates(rules)
             kept.append([estimate.kept for estimate in estimates])
             precise.append(chosen_links(sample, estimates))

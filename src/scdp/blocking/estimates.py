@@ -6,8 +6,9 @@ times, and blocks and tokens are taken as large as they would be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from scdp.blocking.index import (
     tokens_of,
 )
 from scdp.blocking.keys import KeyMaker, TextColumns
-from scdp.blocking.rules import Blocking, Neighbourhood, Overlap, Rule, token_bound
+from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
 from scdp.table.records import Records
 
 SAMPLED_ROWS = 2000
@@ -40,6 +41,14 @@ class Estimate:
 
     kept: NDArray[np.bool_]
     candidates: float
+
+
+class Keyed(NamedTuple):
+    """Records that share a key, and by such group the number of entities and the pairs of the same entity."""
+
+    groups: Groups
+    n_entities: NDArray[np.int64]
+    same: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +68,14 @@ class Sample:
     n_true_pairs: float
     max_block: int
     window: int
+    # By the keys of a rule: what does not hang on how many records the sample stands for, nor on a window.
+    _found: dict[Hashable, Keyed] = field(default_factory=dict)
+    _sorted: dict[tuple[Expression, ...], NDArray[np.int32]] = field(default_factory=dict)
+
+    def standing_for(self, n_records: int) -> Sample:
+        """The same sample of a table of so many records, or of as many as it stands for if these are more."""
+        n_records = max(n_records, self.n_stands_for)
+        return replace(self, n_stands_for=n_records, n_true_pairs=self.n_true_pairs * n_records / self.n_stands_for)
 
     @property
     def n_records(self) -> int:
@@ -117,10 +134,20 @@ class Sample:
             return self._neighbourhood(rule)
         if isinstance(rule, Overlap):
             return self._overlaps([rule])[0]
-        return self._blocks(blocks_of(self.maker.rule_keys(rule)))
+        return self._blocks(self._keyed(rule))
 
-    def _blocks(self, blocks: Groups) -> Estimate:
-        sizes, same, scaled = self._scaled(blocks)
+    def _keyed(self, rule: Equal | Identical | Overlap) -> Keyed:
+        """The records that share a key of a rule, found once for all sizes."""
+        key = isinstance(rule, Identical), rule.keys
+        if key not in self._found:
+            groups = blocks_of(self.maker.rule_keys(rule))
+            found = Keyed(groups, *entities_in_groups(groups.offsets, groups.members, self.entities))
+            self._found[key] = found
+        return self._found[key]
+
+    def _blocks(self, keyed: Keyed) -> Estimate:
+        blocks, same, scaled = keyed.groups, keyed.same, self._scaled(keyed)
+        sizes = blocks.sizes
         fits = scaled <= self.max_block
         pairs = sizes * (sizes - 1) // 2
         whole = self.scaled_up(same[fits].sum(), (pairs - same)[fits].sum())
@@ -130,13 +157,14 @@ class Sample:
         kept = share_block(rows, block_of, self.left, self.right)
         return Estimate(kept, float(whole + scaled[~fits].sum() * self.window))
 
-    def _scaled(self, groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Sizes here, pairs of the same entity, and sizes among all the records."""
-        n_entities, same = entities_in_groups(groups.offsets, groups.members, self.entities)
-        return groups.sizes, same, groups.sizes + (n_entities - 1) * (self.scale - 1)
+    def _scaled(self, keyed: Keyed) -> NDArray[np.float64]:
+        """How many of all the records have each key."""
+        return keyed.groups.sizes + (keyed.n_entities - 1) * (self.scale - 1)
 
     def _neighbourhood(self, rule: Neighbourhood) -> Estimate:
-        members = sorted_records(self.maker, rule).members
+        if rule.keys not in self._sorted:
+            self._sorted[rule.keys] = sorted_records(self.maker, rule).members
+        members = self._sorted[rule.keys]
         places = np.full(self.n_records, -1, dtype=np.int64)
         places[members] = np.arange(len(members))
         left, right = places[self.left], places[self.right]
@@ -169,10 +197,10 @@ class Sample:
         ]
 
     def _weighted(self, rule: Overlap) -> tuple[Groups, NDArray[np.float64]]:
-        groups = blocks_of(self.maker.rule_keys(rule))
-        _, _, scaled = self._scaled(groups)
+        keyed = self._keyed(rule)
+        scaled = self._scaled(keyed)
         fits = scaled <= token_bound(self.max_block, self.n_stands_for)
-        return groups.select(fits), rarities(scaled[fits], self.n_stands_for)
+        return keyed.groups.select(fits), rarities(scaled[fits], self.n_stands_for)
 
 
 def scaled_up_candidates(records: Records, blocking: Blocking, n_records: int) -> float:

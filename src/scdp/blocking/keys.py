@@ -47,8 +47,9 @@ class CleanTexts(Sequence[str]):
         return len(self.bytes.offsets) - 1
 
     def __getitem__(self, place: Any) -> Any:
-        found = self.take(np.atleast_1d(np.arange(len(self))[place]))
-        return found if isinstance(place, slice) else found[0]
+        if isinstance(place, slice):
+            return self.take(np.arange(len(self))[place])
+        return self.take(np.array([range(len(self))[place]]))[0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.take(np.arange(len(self))))
