@@ -14,6 +14,7 @@ from scdp.linkage.evidence import (
     DESCRIBES_THE_THING,
     DIFFERS,
     LARGEST_RATE,
+    MANY_LABELLED,
     MOST_SURE,
     SMALLEST_RATE,
     SURE,
@@ -295,6 +296,18 @@ def test_few_sure_pairs_count_little_and_many_no_more_than_so_many():
         seen, counted = table.count_sure_levels(features), nothing.with_sure_pairs(table, features).counts
         assert 0 < seen.sum(axis=1).max() < most
         assert (counted.sum(axis=1) <= np.minimum(seen.sum(axis=1), MOST_SURE) + 1e-9).all()
+
+
+def test_sure_pairs_count_less_the_more_pairs_are_labelled():
+    layout = plain_layout(np.ones(6), np.full(6, -1))
+    features = table_of_copies(np.random.default_rng(10), np.tile(TYPICAL, (6, 1)))[0]
+    added = []
+    for n in (0.0, MANY_LABELLED, 9.0 * MANY_LABELLED):
+        known = Evidence(layout, np.full((6, N_LEVELS), n / N_LEVELS))
+        table = Evidence(layout, np.zeros((6, N_LEVELS))).in_table(features, features, len(features))
+        added.append((known.with_sure_pairs(table, features).counts - known.counts).sum(axis=1))
+    np.testing.assert_allclose(added[1], added[0] / 2.0)
+    np.testing.assert_allclose(added[2], added[0] / 10.0)
 
 
 # ---- the match rate ----

@@ -37,6 +37,7 @@ from scdp.linkage.training.folds import (
 from scdp.linkage.training.held_out import MERGES, SHIFTS, HeldOut, HeldOutTrial, rate_offset, weigh_tunings
 from scdp.linkage.training.posterior import (
     GROWTH,
+    MOST_GROWTH,
     MODE_STEPS,
     PRIOR_SPREAD,
     UNTUNED,
@@ -138,6 +139,16 @@ def test_before_any_label_the_score_is_the_evidence():
     assert (parameters.heights[1:] == 0).all()
     assert (parameters.missing == 0).all()
     assert (parameters.bias, parameters.growth) == (0.0, GROWTH)
+
+
+def test_a_large_labelled_cluster_teaches_no_more_growth_than_a_dirichlet_process_has():
+    fold, prior = prepared(True)
+    cluster = np.zeros_like(fold.cluster)
+    cluster[-2:] = 1, 2
+    found = maximise([fold._replace(cluster=cluster)], prior, prior.mean, None, MODE_STEPS)
+    assert prior.unpack(found).growth <= MOST_GROWTH
+    rng = np.random.default_rng(0)
+    assert max(prior.unpack(prior.draw(rng)).growth for _ in range(50)) == MOST_GROWTH
 
 
 def test_centres_of_members_keep_the_signs_of_rises():

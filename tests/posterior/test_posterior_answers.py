@@ -225,3 +225,22 @@ def test_items_that_are_always_alone_stay_alone_and_change_nothing(answer):
     np.testing.assert_array_equal(canonical_labels(whole[[0, 2, 3, 5, 7, 8, 10, 12, 14]]), few)
     assert len(np.unique(whole)) == len(np.unique(few)) + 6
     assert Posterior(wide[..., [1, 4, 6]]).point_estimate(answer).tolist() == [0, 1, 2]
+
+
+def test_a_few_draws_of_one_cluster_do_not_decide_alone():
+    # 300 pairs of items are together in nine draws of ten; in the tenth everything is.
+    together, rest = np.repeat(np.arange(300), 2), np.arange(300, 700)
+    sound = np.concatenate([together, rest])
+    draws = np.array([sound] * 18 + [np.zeros_like(sound)] * 2)
+    labels = answer(draws)
+    assert (labels == canonical_labels(sound)).all()
+    # By the ratio of expectations one cluster would be better.
+    one = estimate.LinkProblem.of(draws, np.ones(len(sound), np.int64), np.zeros(len(sound), bool))
+    assert one.expected_f(one.weigh(np.zeros(len(sound), np.int32))) > one.expected_f(one.weigh(labels[one.items]))
+
+
+def test_draws_that_differ_are_all_kept():
+    rng = np.random.default_rng(8)
+    draws = draws_of_components(rng, rng.integers(1, 6, 300), 20)
+    problem = estimate.LinkProblem.of(draws, np.ones(draws.shape[1], np.int64), np.zeros(draws.shape[1], bool))
+    assert problem.without_collapsed() is problem

@@ -42,8 +42,9 @@ JOINT_SHARE, JOINT_PAIRS = 0.5, 2.0
 # A corrected share of strangers keeps at least this part of what was seen.
 LEAST_LEFT = 0.05
 N_ROUNDS = 3
-# Other columns are sure of a match from these log-odds on. Such pairs count as at most so many labelled ones.
-SURE, MOST_SURE = 4.0, 120.0
+# Other columns are sure of a match from these log-odds on. Such pairs count as at most so many labelled ones, and beside
+# so many labelled pairs as half of that: they are the easy ones, and labelled pairs are of all sorts.
+SURE, MOST_SURE, MANY_LABELLED = 4.0, 120.0, 10.0
 EM_STEPS = 100
 SMALLEST_RATE, LARGEST_RATE = ANY_RATE = 1e-15, 0.4
 # Strangers are counted on at most so many pairs.
@@ -80,7 +81,8 @@ class Evidence:
         A column has no say in which pairs tell about it. To let it have one, as EM does, ends in ever more matches.
         """
         seen = table.count_sure_levels(pairs)
-        weight = MOST_SURE / np.maximum(seen.sum(axis=1, keepdims=True), MOST_SURE)
+        most = MOST_SURE * MANY_LABELLED / (MANY_LABELLED + self.counts.sum(axis=1, keepdims=True))
+        weight = most / np.maximum(seen.sum(axis=1, keepdims=True), most)
         return replace(self, counts=self.counts + weight * seen)
 
     def members(self, strangers: Floats) -> Floats:

@@ -7,6 +7,9 @@ With P the probability that a pair is together, a partition has N links, S = the
 expected to be right, and A = the sum of P over all pairs, the expected number of pairs to be found. Its expected
 precision is S / N, its recall S / A, and its F is 2 S / (N + A), each as a ratio of expectations.
 
+A few draws that make one cluster of nearly everything would have more pairs than all others together, and decide alone.
+In the mean of F over draws they count next to nothing, so they are left out where F is maximised.
+
 Both answers maximise  2 S - price N  at some price of a link. For F it is the highest F itself (Dinkelbach 1967):
 each partition's F is the price for the next, until F rises no more. So a pair is worth linking above F / 2, not above
 1/2. For a floor on precision it is the least price at which the floor is kept.
@@ -18,7 +21,7 @@ of two known items are given, and count for nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -100,7 +103,7 @@ def _best_links(
 ) -> SmallIntegers:
     """Canonical labels of highest expected F, or of most recall at a floor on the expected precision."""
     if precision is None:
-        return maximise_expected_f(problem, n_starts, random_state)
+        return maximise_expected_f(problem.without_collapsed(), n_starts, random_state)
     return maximise_recall(problem, precision, n_starts, random_state)
 
 
@@ -162,6 +165,8 @@ MAX_ROUNDS = 20
 # How fast the price falls as long as the floor on precision is kept.
 STEP_DOWN = 0.8
 LEAST_GAIN = 1e-12
+# A draw that has so many times the pairs of half of the draws, and of all items in pairs, has lost its way.
+COLLAPSED = 10.0
 
 
 def maximise_expected_f(problem: LinkProblem, n_starts: int | None, random_state: RandomState) -> SmallIntegers:
@@ -286,6 +291,15 @@ class LinkProblem:
             *some,
             ComponentItems(np.arange(n_linked), bounds).select(dense),
         )
+
+    def without_collapsed(self) -> LinkProblem:
+        """The same without draws that have many times as many pairs as most draws."""
+        pairs = np.array([count_pairs_of(np.bincount(draw, weights=self.weights)).sum() for draw in self.draws])
+        kept = pairs <= COLLAPSED * max(float(np.median(pairs)), float(self.weights.sum()))
+        if kept.all():
+            return self
+        again = LinkProblem.of(self.draws[kept], self.weights, self.anchored)
+        return replace(again, n_items=self.n_items, items=self.items[again.items])
 
     @property
     def n_draws(self) -> int:

@@ -30,8 +30,9 @@ class PriorSpread(NamedTuple):
 
 
 PRIOR_SPREAD = PriorSpread()
-# How much the size of a cluster draws records, before any label.
-GROWTH = 0.6
+# How much the size of a cluster draws records, before any label; and at most, as in the Chinese restaurant process. One
+# large labelled cluster would teach more, and in another table the first cluster to grow would take in everything.
+GROWTH, MOST_GROWTH = 0.6, 1.0
 # Beside evidence, the functions of a member are tilted by so many standard deviations of the prior. By a whole one,
 # members that learned from a few labels differ most where these say nothing, and know less together than the evidence.
 TILT = 0.2
@@ -83,7 +84,7 @@ class Prior:
         each: list[tuple[float | None, float | None]] = [
             (0.0, None) if sign > 0 else (None, 0.0) for sign in np.repeat(self.sign, self.n_pieces)
         ]
-        return each + [(None, None)] * (self.n_features + 3)
+        return [*each, *[(None, None)] * (self.n_features + 1), (None, MOST_GROWTH), (None, None)]
 
     def unpack(self, flat: Floats) -> Parameters:
         rise = flat[: self.n_rises].reshape(self.n_features, self.n_pieces)
@@ -116,6 +117,7 @@ class Prior:
         rises = centre[: self.n_rises]
         signs = np.repeat(self.sign, self.n_pieces)
         centre[: self.n_rises] = np.where(signs > 0, np.maximum(rises, 0.0), np.minimum(rises, 0.0))
+        centre[-2] = min(centre[-2], MOST_GROWTH)
         return centre
 
 
