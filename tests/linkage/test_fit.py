@@ -37,8 +37,8 @@ from scdp.linkage.training.folds import (
 from scdp.linkage.training.held_out import MERGES, SHIFTS, HeldOut, HeldOutTrial, rate_offset, weigh_tunings
 from scdp.linkage.training.posterior import (
     GROWTH,
-    MOST_GROWTH,
     MODE_STEPS,
+    MOST_GROWTH,
     PRIOR_SPREAD,
     UNTUNED,
     Prior,
