@@ -42,8 +42,8 @@ JOINT_SHARE, JOINT_PAIRS = 0.5, 2.0
 # A corrected share of strangers keeps at least this part of what was seen.
 LEAST_LEFT = 0.05
 N_ROUNDS = 3
-# Other columns are sure of a match from these log-odds on. Such pairs count as at most so many labelled ones, and beside
-# so many labelled pairs as half of that: they are the easy ones, and labelled pairs are of all sorts.
+# Other columns are sure of a match from these log-odds on. Such pairs count as at most so many labelled ones, and half
+# of that beside so many labelled pairs: they are the easy ones, and labelled pairs are of all sorts.
 SURE, MOST_SURE, MANY_LABELLED = 4.0, 120.0, 10.0
 EM_STEPS = 100
 SMALLEST_RATE, LARGEST_RATE = ANY_RATE = 1e-15, 0.4
