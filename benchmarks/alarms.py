@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from scdp.chains.items import lay_out_vectors
-from scdp.chains.run import Schedule, initial_state, run_chains, start_of_chain, streams
-from scdp.chains.state import Plan, Priors
-from scdp.chains.sweep import settle_types
+from scdp.chains.run import Schedule, run_chains, settle_types, streams
+from scdp.chains.state import Plan, Priors, initial_state, start_of_chain
 from scdp.posterior import DrawRecorder, Posterior
 from twins.simulate import simulate
 

@@ -19,14 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from scdp._compile import kernel
-from scdp.chains import sweep
+from scdp.chains import run
 from scdp.chains.distances.clusters import resample_clusters_by_distance
 from scdp.chains.distances.rows import Members, list_members, weights_by_position
-from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.types import resample_precisions_by_distance, resample_types_by_distance
 from scdp.chains.items import DistanceItems, ItemLayout, lay_out_distances
-from scdp.chains.run import initial_state
-from scdp.chains.state import Plan, Priors, State
+from scdp.chains.split_merge import split_merge_by_distance
+from scdp.chains.state import Plan, Priors, State, initial_state
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
 from scdp.paper.datasets import load_references
@@ -85,9 +84,9 @@ def citations() -> tuple[Records, np.ndarray, int]:
 def settled(laid_out: ItemLayout[DistanceItems]) -> State:
     """A state a chain is in after its first sweeps."""
     rng, items = np.random.default_rng(0), laid_out.items
-    state, fixed = initial_state(rng, laid_out, "kmeans", Priors()), sweep.constants_of(items)
+    state, fixed = initial_state(rng, laid_out, "kmeans", Priors()), run.constants_of(items)
     for _ in range(SETTLE):
-        state, _ = sweep.sweep(rng, state, items, PLAN, Priors(), fixed)
+        state, _ = run.sweep(rng, state, items, PLAN, Priors(), fixed)
     return state
 
 
@@ -145,15 +144,15 @@ PARTS = {"clusters": ("rows", "forms", "scatters"), "types": ("within", "kinds")
 def timed(title: str, laid_out: ItemLayout[DistanceItems], console: Console) -> float:
     """Print the table of one setting; return the whole sweep / all bare passes."""
     items, state = laid_out.items, settled(laid_out)
-    rng, fixed = np.random.default_rng(1), sweep.constants_of(items)
+    rng, fixed = np.random.default_rng(1), run.constants_of(items)
     bare, terms = bare_works(items, state)
     works = {
         "clusters": partial(resample_clusters_by_distance, rng, items, state),
         "types": partial(resample_types_by_distance, rng, items, state, PLAN.n_auxiliary),
         "precisions": partial(resample_precisions_by_distance, rng, items, state),
         "split-merge": partial(split_merge_by_distance, rng, items, state, PLAN.split_merge_attempts),
-        "sweep": partial(sweep.sweep, rng, state, items, PLAN, Priors(), fixed),
-        "SCDP-3": partial(sweep.sweep, rng, state, items, Plan(conditioning="mean"), Priors(), fixed),
+        "sweep": partial(run.sweep, rng, state, items, PLAN, Priors(), fixed),
+        "SCDP-3": partial(run.sweep, rng, state, items, Plan(conditioning="mean"), Priors(), fixed),
     }
     best = best_of({**works, **bare})
     table = Table("part of the sweep", "terms", "ms", "bare ms", "ratio", title=title)

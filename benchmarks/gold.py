@@ -15,10 +15,9 @@ from scipy import stats
 
 import gold_chains
 from gold_tools import random_slots
-from scdp.chains import sweep
+from scdp.chains import run
 from scdp.chains.items import ItemLayout, Items, lay_out_vectors
-from scdp.chains.run import initial_state
-from scdp.chains.state import Priors, State
+from scdp.chains.state import Priors, State, initial_state
 from scdp.chains.vectors.clusters import log_joint
 from twins.simulate import Simulated, simulate
 
@@ -55,18 +54,18 @@ def true_state(rng: np.random.Generator, laid_out: ItemLayout[Items], truth: Sim
     )
 
 
-def one_simulation(rng: np.random.Generator, number: int, plan: sweep.Plan) -> np.ndarray:
+def one_simulation(rng: np.random.Generator, number: int, plan: run.Plan) -> np.ndarray:
     """Ranks of the truth among thinned draws, ties broken at random; every other data set has known labels."""
     truth = simulate(rng, np.zeros(ITEMS, np.int64), FEATURES, PRIORS, missing=MISSING)
     known = np.full(ITEMS, -1)
     if number % 2:
         known[:KNOWN] = truth.clusters[:KNOWN]
     laid_out = lay_out_vectors(truth.points, known, share_clusters=True)
-    items, fixed = laid_out.items, sweep.constants_of(laid_out.items)
+    items, fixed = laid_out.items, run.constants_of(laid_out.items)
     state = initial_state(rng, laid_out, ["one", "singletons"][number // 2 % 2], PRIORS)
     found = np.empty((DRAWS, len(QUANTITIES)))
     for s in range(1 - BURN_IN, DRAWS * THINNING + 1):
-        state, _ = sweep.sweep(rng, state, items, plan, PRIORS, fixed)
+        state, _ = run.sweep(rng, state, items, plan, PRIORS, fixed)
         if s > 0 and s % THINNING == 0:
             found[s // THINNING - 1] = quantities(items, state)
     exact = np.array(quantities(items, true_state(rng, laid_out, truth)))
@@ -77,7 +76,7 @@ def one_simulation(rng: np.random.Generator, number: int, plan: sweep.Plan) -> n
 
 
 def calibrate(scheme: str, n_simulations: int) -> np.ndarray:
-    plan = sweep.Plan(scheme=scheme, split_merge_attempts=3)
+    plan = run.Plan(scheme=scheme, split_merge_attempts=3)
     begin = time.perf_counter()
     ranks = np.empty((n_simulations, len(QUANTITIES)), np.int64)
     for number in range(n_simulations):
@@ -137,9 +136,9 @@ def report_long_runs(n_sweeps: int) -> bool:
     fine = True
     for layout in gold_chains.LONG_RUNS:
         for scheme in ("collapsed", "paper"):
-            run = gold_chains.long_run(layout, scheme, n_sweeps)
-            print(f"| {layout} | {scheme} | {run.cells} | {run.distance:.4f} | {run.expected:.4f} |", flush=True)
-            fine &= run.distance < 2 * run.expected
+            drawn = gold_chains.long_run(layout, scheme, n_sweeps)
+            print(f"| {layout} | {scheme} | {drawn.cells} | {drawn.distance:.4f} | {drawn.expected:.4f} |", flush=True)
+            fine &= drawn.distance < 2 * drawn.expected
     return fine
 
 

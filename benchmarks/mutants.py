@@ -72,7 +72,7 @@ MUTANTS = [
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
-        "the two concentrations swapped after their update", "chains/sweep.py",
+        "the two concentrations swapped after their update", "chains/run.py",
         "cluster_concentration=alpha_cluster, type_concentration=alpha_type",
         "cluster_concentration=alpha_type, type_concentration=alpha_cluster",
         "check_both_concentrations",
@@ -117,23 +117,23 @@ MUTANTS = [
         "check_both_concentrations",
     ),
     Mutant(
-        "split-merge ratio upside down", "chains/vectors/split_merge.py",
+        "split-merge ratio upside down", "chains/split_merge.py",
         "(ratio if together else -ratio)", "(-ratio if together else ratio)",
         "check_clusters", ("all hidden", "split-merge, 1 attempt"),
     ),
     Mutant(
-        "split-merge forgets its proposal's probability", "chains/vectors/split_merge.py",
-        "log_split_ratio(sums, state, n_together) - log_proposal", "log_split_ratio(sums, state, n_together)",
+        "split-merge forgets its proposal's probability", "chains/split_merge.py",
+        "log_split_ratio(sums, state) - log_proposal", "log_split_ratio(sums, state)",
         "check_clusters", ("all hidden", "split-merge, 1 attempt"),
     ),
     Mutant(
-        "split-merge forgets known members", "chains/vectors/split_merge.py",
-        "if items.known_in_slot[cluster[second]] > 0:", "if items.known_in_slot[cluster[second]] > 9:",
+        "split-merge forgets known members", "chains/split_merge.py",
+        "return known[:n]", "return known[:0]",
         "check_clusters", ("two known", "split-merge, 3 attempts"),
     ),
     Mutant(
-        "split-merge merges known clusters away", "chains/vectors/split_merge.py",
-        "if not together and items.known_in_slot[cluster[first]] > 0:", "if False:",
+        "split-merge merges known clusters away", "chains/split_merge.py",
+        "if cluster[first] != cluster[second] and items.known_in_slot[cluster[first]] > 0:", "if False:",
         "check_clusters", ("two known", "split-merge, 3 attempts"),
     ),
     Mutant(
@@ -164,7 +164,9 @@ MUTANTS = [
     ),
     Mutant(
         "an item counts in its own type", "chains/vectors/types.py",
-        "log_weight[m] = logs[counts[kind]]", "log_weight[m] = logs[counts[kind] + (kind == own)]",
+        "add_log_densities(log_weight, candidate, m, precision, log_precision, half_log",
+        "log_weight[:m] = logs[counts[candidate[:m]] + (candidate[:m] == own)]\n"
+        "        add_log_densities(log_weight, candidate, m, precision, log_precision, half_log",
         "check_gamma_types", ("all hidden", "types", "unequal"),
     ),
     Mutant(
@@ -194,28 +196,28 @@ MUTANTS = [
         "check_separation_prior",
     ),
     Mutant(
-        "SCDP-3: the current mean is not among the candidates", "chains/separation/types.py",
+        "SCDP-3: the current mean is not among the candidates", "chains/vectors/conditioned.py",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 0, grid_log)",
         "check_conditioned", ("means", "normalized", "2"),
     ),
     Mutant(
-        "SCDP-3: a mean only this item used is lost (M + 1 rule)", "chains/separation/clusters.py",
+        "SCDP-3: a mean only this item used is lost (M + 1 rule)", "chains/vectors/conditioned.py",
         "auxiliary, 1 if keep_first else 0, grid_log", "auxiliary, 0, grid_log",
         "check_conditioned", ("clusters from the prior", "normalized", "2", "160000"),
     ),
     Mutant(
-        "SCDP-3: a type only this item used is lost (M + 1 rule)", "chains/separation/types.py",
+        "SCDP-3: a type only this item used is lost (M + 1 rule)", "chains/vectors/types.py",
         "for a in range(int(kept), n_auxiliary):", "for a in range(n_auxiliary):",
         "check_conditioned", ("types by auxiliary", "normalized", "2", "160000"),
     ),
     Mutant(
-        "SCDP-3: clusters ordered by increasing size", "chains/separation/coupling.py",
+        "SCDP-3: clusters ordered by increasing size", "chains/vectors/coupling.py",
         "before = ranks.size[slot] > size or", "before = ranks.size[slot] < size or",
         "check_conditioned", ("clusters", "published", "2"),
     ),
     Mutant(
-        "SCDP-3: pair term counted twice", "chains/separation/coupling.py",
+        "SCDP-3: pair term counted twice", "chains/vectors/coupling.py",
         "gap = gap if gap > 0.0 else 0.0", "gap = 2.0 * gap if gap > 0.0 else 0.0",
         "check_conditioned", ("clusters", "normalized", "2"),
     ),
@@ -231,7 +233,7 @@ MUTANTS = [
         "check_centroids", ("missing values", "clusters", "mean"),
     ),
     Mutant(
-        "SCDP-3 on distances: split-merge forgets the gaps", "chains/distances/split_merge.py",
+        "SCDP-3 on distances: split-merge forgets the gaps", "chains/split_merge.py",
         "ratio += log_parting(parting, centroids, state, coupling, together)", "pass",
         "check_centroids", ("missing values", "split-merge, 3 attempts", "normalized"),
     ),
@@ -246,12 +248,12 @@ MUTANTS = [
         "check_discount", ("partly known", "clusters"),
     ),
     Mutant(
-        "a split counts the clusters after it", "chains/vectors/split_merge.py",
-        "n_used(counts, start, end) - (not together)", "n_used(counts, start, end) + together",
+        "a split counts the clusters after it", "chains/split_merge.py",
+        "items.slot_end[r]) - (not together)", "items.slot_end[r]) + together",
         "check_discount", ("partly known", "split-merge, 3 attempts"),
     ),
     Mutant(
-        "a split forgets what a cluster of one weighs", "chains/vectors/split_merge.py",
+        "a split forgets what a cluster of one weighs", "chains/split_merge.py",
         "log_new_cluster(state, n_clusters) - lgamma(1.0 - state.discount)", "log_new_cluster(state, n_clusters)",
         "check_discount", ("partly known", "split-merge, 3 attempts"),
     ),
@@ -288,7 +290,7 @@ MUTANTS = [
         "check_pseudo_counts", ("dirichlet-multinomial",),
     ),
     Mutant(
-        "the learned scale counts types once and not by feature", "chains/sweep.py",
+        "the learned scale counts types once and not by feature", "chains/run.py",
         "rows.shape[0] * state.shape.sum()", "rows.shape[0] * state.shape[0]",
         "check_scale",
     ),

@@ -29,10 +29,10 @@ from gold_tools import (
 )
 from scdp.chains.distances.centroids import centroids_of
 from scdp.chains.distances.clusters import distance_sweep, resample_clusters_by_distance, update_types
-from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.items import DistanceItems, ItemLayout
-from scdp.chains.separation.coupling import VARIANTS
+from scdp.chains.split_merge import split_merge_by_distance
 from scdp.chains.state import Plan, Priors, State
+from scdp.chains.vectors.coupling import VARIANTS
 from twins import distance_separation as plain
 from twins import exact
 

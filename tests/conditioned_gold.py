@@ -14,10 +14,14 @@ import numpy as np
 
 from gold_tools import STARTS, chi_square, stream
 from scdp.chains.items import Items, lay_out_vectors
-from scdp.chains.separation.clusters import resample_clusters_conditioned
-from scdp.chains.separation.coupling import VARIANTS, types_given_means
-from scdp.chains.separation.types import conditioned_sweep, resample_means_from_candidates, resample_types_by_auxiliary
 from scdp.chains.state import Plan, Priors, State
+from scdp.chains.vectors.conditioned import (
+    conditioned_sweep,
+    resample_clusters_conditioned,
+    resample_means_from_candidates,
+    resample_types_by_auxiliary,
+)
+from scdp.chains.vectors.coupling import VARIANTS, types_given_means
 from scdp.chains.vectors.types import resample_precisions, resample_types
 from twins import exact
 from twins.separation import log_target

@@ -9,10 +9,9 @@ from scipy import stats
 
 from gold_tools import GRID, Problem, make_problem, partition_codes, places_of, stream
 from sampler_cases import Case
-from scdp.chains import sweep
+from scdp.chains import run
 from scdp.chains.items import Items, lay_out_vectors
-from scdp.chains.run import initial_state
-from scdp.chains.state import GammaPrior, Priors, State
+from scdp.chains.state import GammaPrior, Priors, State, initial_state
 from twins import exact
 from twins.simulate import Simulated, simulate
 
@@ -42,15 +41,15 @@ def long_run(layout: str, scheme: str, n_sweeps: int, n_batches: int = 40) -> Lo
     problem = make_problem(case, grid=case.grid)
     cells, probability = exact_cells(problem)
     rng = stream(f"long run of {layout}, {scheme}")
-    plan = sweep.Plan(scheme=scheme, learn_types=case.grid, learn_concentrations=False, split_merge_attempts=1)
+    plan = run.Plan(scheme=scheme, learn_types=case.grid, learn_concentrations=False, split_merge_attempts=1)
     items, state = problem.laid_out.items, problem.template
     state = state._replace(cluster=first_clusters(problem))
     if case.grid:
         state = state._replace(type=np.zeros(len(case.known), np.int64), precision=GRID.values[:1])
-    fixed = sweep.constants_of(items)
+    fixed = run.constants_of(items)
     both = np.empty((n_sweeps, 2, len(case.known)), np.int64)
     for s in range(-n_sweeps // 20, n_sweeps):
-        state, _ = sweep.sweep(rng, state, items, plan, Priors(), fixed)
+        state, _ = run.sweep(rng, state, items, plan, Priors(), fixed)
         if s >= 0:
             both[s] = state.cluster, state.type
     codes = cell_codes(both[:, 0], both[:, 1], case.grid)
@@ -165,16 +164,16 @@ def geweke(layout: str, scheme: str, learn_mean_variance: bool, n_forward: int, 
         forward[s] = statistics(
             drawn.points, drawn.clusters, drawn.types, drawn.precision, alphas, priors.mean_variance
         )
-    plan = sweep.Plan(scheme=scheme, learn_mean_variance=learn_mean_variance, split_merge_attempts=2)
+    plan = run.Plan(scheme=scheme, learn_mean_variance=learn_mean_variance, split_merge_attempts=2)
     state = initial_state(rng, laid_out, "singletons", GEWEKE_PRIORS)
     chain = successive(rng, laid_out.items, state, plan, missing, n_sweeps)
     return dict(zip(STATISTICS, equal_means(forward, chain), strict=True))
 
 
 def successive(
-    rng: np.random.Generator, items: Items, state: State, plan: sweep.Plan, missing: np.ndarray, n_sweeps: int
+    rng: np.random.Generator, items: Items, state: State, plan: run.Plan, missing: np.ndarray, n_sweeps: int
 ) -> np.ndarray:
-    fixed = sweep.constants_of(items)
+    fixed = run.constants_of(items)
     found = np.empty((n_sweeps, len(STATISTICS)))
     for s in range(-n_sweeps // 50, n_sweeps):
         centres = rng.standard_normal((len(items.known_in_slot), 2)) * np.sqrt(state.mean_variance)
@@ -184,7 +183,7 @@ def successive(
             alphas = state.cluster_concentration, state.type_concentration
             found[s] = statistics(points, state.cluster, state.type, state.precision, alphas, state.mean_variance)
         items = items._replace(points=np.where(missing, 0.0, points))
-        state, _ = sweep.sweep(rng, state, items, plan, GEWEKE_PRIORS, fixed)
+        state, _ = run.sweep(rng, state, items, plan, GEWEKE_PRIORS, fixed)
     return found
 
 

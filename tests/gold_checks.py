@@ -23,17 +23,17 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
-from scdp.chains import sweep
+from scdp.chains import run, split_merge
 from scdp.chains.items import Items, lay_out_vectors
 from scdp.chains.state import GammaPrior, Priors, State
-from scdp.chains.vectors import clusters, split_merge, types
+from scdp.chains.vectors import clusters, types
 from twins import exact, likelihood
 from twins import vectors as plain
 
 PValues = dict[str, float]
 PRIORS = Priors()
-COLLAPSED = sweep.Plan(learn_concentrations=False, split_merge_attempts=1)
-PAPER = sweep.Plan(scheme="paper", learn_concentrations=False)
+COLLAPSED = run.Plan(learn_concentrations=False, split_merge_attempts=1)
+PAPER = run.Plan(scheme="paper", learn_concentrations=False)
 
 
 # Clusters given precisions: 52 partitions at most, fixed types.
@@ -112,8 +112,8 @@ def _precisions(rng: np.random.Generator, items: Items, state: State) -> State:
 JOINT_KERNELS = {
     "types": _types,
     "precisions": _precisions,
-    "collapsed sweep": lambda rng, items, state: sweep.collapsed_sweep(rng, state, items, COLLAPSED, PRIORS)[0],
-    "paper sweep": lambda rng, items, state: sweep.paper_sweep(rng, state, items, PAPER, PRIORS)[0],
+    "collapsed sweep": lambda rng, items, state: run.collapsed_sweep(rng, state, items, COLLAPSED, PRIORS)[0],
+    "paper sweep": lambda rng, items, state: run.paper_sweep(rng, state, items, PAPER, PRIORS)[0],
 }
 
 
@@ -250,11 +250,11 @@ def check_concentration_prior(sizes: np.ndarray) -> PValues:
     """alpha from its prior, K given alpha: after the update alpha is still Gamma, with K as before."""
     rng = stream(f"concentration prior, {len(sizes)} groups")
     shape, rate = 1.7, 0.8
-    symmetric = sweep.log_symmetric_polynomials(sizes)
+    symmetric = run.log_symmetric_polynomials(sizes)
     alpha = rng.standard_gamma(shape, STARTS) / rate
     k = draw_cluster_counts(rng, alpha, sizes)
     after = np.array(
-        [sweep.resample_concentration(rng, a, sizes, n, symmetric, shape, rate) for a, n in zip(alpha, k, strict=True)]
+        [run.resample_concentration(rng, a, sizes, n, symmetric, shape, rate) for a, n in zip(alpha, k, strict=True)]
     )
     other = rng.standard_gamma(shape, STARTS) / rate
     other_k = draw_cluster_counts(rng, other, sizes)
@@ -282,10 +282,10 @@ def check_concentration_posterior(sizes: np.ndarray, k: int) -> PValues:
     """K fixed: exact draws of alpha given K stay exact draws."""
     rng = stream(f"concentration posterior, {len(sizes)} groups")
     grid, cdf = concentration_cdf(sizes, k, 1.7, 0.8)
-    symmetric = sweep.log_symmetric_polynomials(sizes)
+    symmetric = run.log_symmetric_polynomials(sizes)
     after = np.array(
         [
-            sweep.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8)
+            run.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8)
             for alpha in inverse_draws(rng, grid, cdf, STARTS)
         ]
     )
@@ -295,8 +295,8 @@ def check_concentration_posterior(sizes: np.ndarray, k: int) -> PValues:
 def check_inner_gibbs(sizes: np.ndarray, k: int, alpha: float, n: int = 2500) -> PValues:
     """From one alpha, the exact kernel and the paper's inner Gibbs give one distribution."""
     rng = stream(f"inner Gibbs, {len(sizes)} groups")
-    symmetric = sweep.log_symmetric_polynomials(sizes)
-    exactly = [sweep.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8) for _ in range(5 * n)]
+    symmetric = run.log_symmetric_polynomials(sizes)
+    exactly = [run.resample_concentration(rng, alpha, sizes, k, symmetric, 1.7, 0.8) for _ in range(5 * n)]
     inner = [plain.resample_concentration_inner_gibbs(rng, alpha, sizes, k, 1.7, 0.8, n_inner=30) for _ in range(n)]
     return {"two samples": float(stats.ks_2samp(exactly, inner, method="asymp").pvalue)}
 
@@ -307,7 +307,7 @@ def check_both_concentrations() -> PValues:
     priors = Priors(cluster_concentration=GammaPrior(3.0, 1.0), type_concentration=GammaPrior(1.0, 0.5))
     sizes = np.array([7, 4, 9])
     problem = lay_out_vectors(rng.normal(size=(20, 1)), np.full(20, -1), np.repeat([0, 1, 2], sizes))
-    fixed = sweep.constants_of(problem.items)
+    fixed = run.constants_of(problem.items)
     alpha = np.column_stack([rng.standard_gamma(3.0, STARTS), rng.standard_gamma(1.0, STARTS) / 0.5])
     k = draw_cluster_counts(rng, alpha[:, 0], sizes)
     kinds = draw_cluster_counts(rng, alpha[:, 1], np.array([20]))
@@ -319,7 +319,7 @@ def check_both_concentrations() -> PValues:
             cluster=np.arange(k[s]), type=np.arange(kinds[s]),
             cluster_concentration=alpha[s, 0], type_concentration=alpha[s, 1],
         )  # fmt: skip
-        state = sweep.update_concentrations(rng, state, priors, fixed)
+        state = run.update_concentrations(rng, state, priors, fixed)
         after[s] = state.cluster_concentration, state.type_concentration
     return {
         "cluster concentration": kolmogorov(after[:, 0], stats.gamma(3.0).cdf),
@@ -350,7 +350,7 @@ def check_discounted_concentration(n: int = 8_000) -> PValues:
     k, other_k = (draw_discounted_counts(rng, each, sizes, discount) for each in (alpha, other))
     after = np.array(
         [
-            sweep.resample_discounted_concentration(rng, state._replace(cluster_concentration=a), sizes, counts, prior)
+            run.resample_discounted_concentration(rng, state._replace(cluster_concentration=a), sizes, counts, prior)
             for a, counts in zip(alpha, k, strict=True)
         ]
     )
@@ -383,7 +383,7 @@ def check_scale(n: int = 10_000) -> PValues:
     state = template._replace(type=np.array([0, 2, 2, 0, 0]))
     after = np.empty(n)
     for s, rows in enumerate(drawn):
-        after[s] = sweep.update_scale(rng, state._replace(precision=rows), PRIORS).rate[0]
+        after[s] = run.update_scale(rng, state._replace(precision=rows), PRIORS).rate[0]
     return {
         "rate": kolmogorov(after, stats.gamma(1.0).cdf),
         "scaled precision": kolmogorov(after * drawn[:, 2, 1], stats.gamma(0.8).cdf),

@@ -14,7 +14,7 @@ from scdp import SCDP, EntityResolver, compare
 from scdp.chains import run as run_module
 from scdp.chains.arithmetic import choose
 from scdp.chains.checkpoint import read
-from scdp.chains.sweep import sweep
+from scdp.chains.run import sweep
 from scdp.compare.comparison import learned_scale
 from scdp.compare.distances import safe_unit
 from scdp.errors import InputError, NumericalError, UnitsWarning

@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
@@ -87,9 +86,7 @@ class WorkBar:
     def __enter__(self) -> Progress:
         return self.advance
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             if self._bars is not None:
                 self._bars.stop()
@@ -138,13 +135,6 @@ class ChainProgress(Protocol):
     def advance(self, chain: int, sweeps_done: int) -> None: ...
 
 
-class NoProgress:
-    """Tells nobody."""
-
-    def advance(self, chain: int, sweeps_done: int) -> None:
-        pass
-
-
 class ChainBars:
     """A bar per chain on stderr, refreshed a few times a second; in a pipe, a line for all every ten seconds."""
 
@@ -165,9 +155,7 @@ class ChainBars:
         self._tasks = [self._bars.add_task(name, total=self._n_sweeps, speed=0.0) for name in names]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bars is not None:
             self._bars.stop()
 

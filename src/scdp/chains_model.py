@@ -21,11 +21,10 @@ from scdp.chains.checkpoint import ChainCheckpoints
 from scdp.chains.counts import first_pseudo_counts
 from scdp.chains.distances.clusters import check_plan
 from scdp.chains.items import GAUSSIAN, LIKELIHOODS, CountItems, ItemLayout, Items, lay_out_counts, number_groups
-from scdp.chains.run import Schedule, initial_state, run_chains, start_of_chain, streams
-from scdp.chains.separation.coupling import VARIANTS
-from scdp.chains.separation.types import with_means
-from scdp.chains.state import Plan, Priors, State
-from scdp.chains.sweep import settle_types
+from scdp.chains.run import Schedule, run_chains, settle_types, streams
+from scdp.chains.state import Plan, Priors, State, initial_state, start_of_chain
+from scdp.chains.vectors.conditioned import with_means
+from scdp.chains.vectors.coupling import VARIANTS
 from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.estimators.base import Estimator
 from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy, describe_scale, describe_units
@@ -296,9 +295,6 @@ class SCDP(Estimator):
             split_merge_attempts=self.split_merge,
             conditioning=cast(Any, self.conditioning) if self.model == "scdp3" and not of_types else None,
             n_auxiliary=self.n_auxiliary,
-            informed=self.scheme != "paper",
-            paper_moves=self.scheme == "paper",
-            n_candidates=self.n_auxiliary,
             learn_separation_rate=self.rate == "learn",
         )
 

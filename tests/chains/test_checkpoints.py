@@ -332,7 +332,7 @@ def test_writing_takes_a_small_share_of_a_run(tmp_path, monkeypatch):
     kept = ChainCheckpoints(tmp_path, {}, seconds=10.0, n_chains=1, n_sweeps=200, n_slots=1, recorder=None)
     for sweep in range(1, 200):
         clock[0] += 1.0
-        kept.note_sweep(0, sweep, None, None, {})
+        kept.note_sweep(0, sweep, None)
     # The first after the ten seconds that were asked for, then as seldom as half a second allows.
     assert writes[0] == 10.0
     assert len(writes) > 5

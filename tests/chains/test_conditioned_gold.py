@@ -8,11 +8,10 @@ import pytest
 from conditioned_gold import LAYOUTS, check, long_run
 from gold_tools import FALSE_ALARM
 from scdp.chains.items import lay_out_vectors
-from scdp.chains.run import initial_state
-from scdp.chains.separation.coupling import VARIANTS
-from scdp.chains.separation.types import conditioned_sweep, with_means
-from scdp.chains.state import GammaPrior, Plan, Priors
-from scdp.chains.sweep import constants_of, update_concentrations
+from scdp.chains.run import constants_of, update_concentrations
+from scdp.chains.state import GammaPrior, Plan, Priors, initial_state
+from scdp.chains.vectors.conditioned import conditioned_sweep, with_means
+from scdp.chains.vectors.coupling import VARIANTS
 from twins import simulate
 
 variants = pytest.mark.parametrize("variant", list(VARIANTS))
@@ -39,14 +38,14 @@ def test_long_run_frequencies_are_the_posterior(variant):
 
 
 @pytest.mark.parametrize("variant", ["normalized", "mean"])
-@pytest.mark.parametrize("paper_moves", [False, True])
-def test_geweke_with_continuous_means_and_precisions(variant, paper_moves):
+@pytest.mark.parametrize("scheme", ["collapsed", "paper"])
+def test_geweke_with_continuous_means_and_precisions(variant, scheme):
     """Forward draws against a chain that alternates sweep and new data; 8 z-scores, each at false alarm 1e-4."""
     priors = Priors(precision=GammaPrior(3.0, 3.0))
-    rng = np.random.default_rng([2005, 3, int(paper_moves)])
+    rng = np.random.default_rng([2005, 3, int(scheme == "paper")])
     n, n_draws = 5, 8000
     forward = np.array([summary(*forward_state(rng, variant, priors, n)) for _ in range(n_draws)])
-    plan = Plan(conditioning=variant, n_auxiliary=2, paper_moves=paper_moves, learn_separation_rate=True)
+    plan = Plan(conditioning=variant, n_auxiliary=2, scheme=scheme, learn_separation_rate=True)
     state, points = forward_state(rng, variant, priors, n)
     chain = []
     for _ in range(n_draws * 2):

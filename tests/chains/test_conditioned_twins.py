@@ -7,11 +7,9 @@ import pytest
 
 from sampler_cases import CASES, Case, build
 from scdp.chains.items import Items
-from scdp.chains.separation import clusters as conditioned_clusters
-from scdp.chains.separation import coupling
-from scdp.chains.separation import types as conditioned_means
-from scdp.chains.separation.coupling import MEAN, NORMALIZED, PUBLISHED
 from scdp.chains.state import State
+from scdp.chains.vectors import conditioned, coupling
+from scdp.chains.vectors.coupling import MEAN, NORMALIZED, PUBLISHED
 from twins import separation as conditioned_plain
 
 SEEDS = range(6)
@@ -56,7 +54,7 @@ def test_clusters(case: Case, variant: int, n_auxiliary: int, informed: bool):
         items, state = problem(case, seed)
         fast, slow = streams(seed)
         arguments = (items, state, variant, n_auxiliary, informed)
-        cluster, means, _, _ = conditioned_clusters.resample_clusters_conditioned(fast, *arguments)
+        cluster, means, _, _ = conditioned.resample_clusters_conditioned(fast, *arguments)
         expected, expected_means = conditioned_plain.resample_clusters_conditioned(slow, *arguments)
         np.testing.assert_array_equal(cluster, expected)
         used = np.unique(cluster)
@@ -70,7 +68,7 @@ def test_means_from_candidates(case: Case, variant: int):
     for seed in SEEDS:
         items, state = problem(case, seed)
         fast, slow = streams(seed)
-        means, changed = conditioned_means.resample_means_from_candidates(fast, items, state, variant, 3)
+        means, changed = conditioned.resample_means_from_candidates(fast, items, state, variant, 3)
         expected, expected_changed = conditioned_plain.resample_means_from_candidates(slow, items, state, variant, 3)
         used = np.unique(state.cluster)
         np.testing.assert_allclose(means[used], expected[used], rtol=1e-10)
@@ -84,7 +82,7 @@ def test_means_exactly(case: Case, variant: int):
     for seed in SEEDS:
         items, state = problem(case, seed)
         fast, slow = streams(seed)
-        means, improper = conditioned_means.resample_means_exactly(fast, items, state, variant)
+        means, improper = conditioned.resample_means_exactly(fast, items, state, variant)
         expected, expected_improper = conditioned_plain.resample_means_exactly(slow, items, state, variant)
         used = np.unique(state.cluster)
         np.testing.assert_allclose(means[used], expected[used], rtol=1e-6, atol=1e-7)

@@ -15,10 +15,10 @@ from distance_cases import build_both
 from gold_tools import FALSE_ALARM, chi_square, partition_codes
 from sampler_cases import CASES, Case
 from scdp import SCDP
+from scdp.chains import split_merge
 from scdp.chains.distances import centroids
 from scdp.chains.distances import clusters as distance_clusters
-from scdp.chains.distances import split_merge as distance_split_merge
-from scdp.chains.vectors import clusters, split_merge
+from scdp.chains.vectors import clusters
 from scdp.errors import InputError
 from twins import crp, exact, likelihood
 
@@ -68,7 +68,7 @@ def test_distances_draw_as_coordinates_do(case: Case):
             new = distance_clusters.resample_clusters_by_distance(rngs[0], by_distance.items, state)[0]
             np.testing.assert_array_equal(new, clusters.resample_clusters(rngs[1], laid_out.items, state)[0])
             state = state._replace(cluster=new)
-            new = distance_split_merge.split_merge_by_distance(rngs[0], by_distance.items, state, 5)[0]
+            new = split_merge.split_merge_by_distance(rngs[0], by_distance.items, state, 5)[0]
             np.testing.assert_array_equal(new, split_merge.split_merge(rngs[1], laid_out.items, state, 5)[0])
             state = state._replace(cluster=new)
 

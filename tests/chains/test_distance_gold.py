@@ -32,13 +32,13 @@ from gold_tools import (
 )
 from scdp.chains.distances.centroids import log_data_of_distances
 from scdp.chains.distances.clusters import distance_sweep, resample_clusters_by_distance
-from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.types import (
     resample_mean_variance_by_distance,
     resample_precisions_by_distance,
     resample_types_by_distance,
 )
 from scdp.chains.items import DistanceItems
+from scdp.chains.split_merge import split_merge_by_distance
 from scdp.chains.state import Plan, Priors, State
 from twins import crp, exact, likelihood
 from twins import distances as distance_plain

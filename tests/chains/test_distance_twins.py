@@ -7,14 +7,14 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
+from scdp.chains import split_merge
 from scdp.chains.distances import centroids
 from scdp.chains.distances import centroids as distance_centroids
 from scdp.chains.distances import clusters as distance_clusters
-from scdp.chains.distances import split_merge as distance_split_merge
 from scdp.chains.distances import types as distance_types
 from scdp.chains.items import DistanceItems
 from scdp.chains.state import State
-from scdp.chains.vectors import clusters, split_merge
+from scdp.chains.vectors import clusters
 from twins import distances as distance_plain
 
 SEEDS = range(12)
@@ -67,9 +67,7 @@ class TestAgainstCoordinates:
             laid_out, by_distance, state = build_both(case, seed)
             fast, slow = streams(seed)
             for _ in range(3):
-                new, accepted, negative = distance_split_merge.split_merge_by_distance(
-                    fast, by_distance.items, state, 5
-                )
+                new, accepted, negative = split_merge.split_merge_by_distance(fast, by_distance.items, state, 5)
                 expected, expected_accepted = split_merge.split_merge(slow, laid_out.items, state, 5)
                 np.testing.assert_array_equal(new, expected)
                 assert (accepted, negative) == (expected_accepted, 0)
@@ -128,7 +126,7 @@ class TestTwins:
             items, state = build(case, seed, geometry)
             fast, slow = streams(seed)
             for _ in range(3):
-                found = distance_split_merge.split_merge_by_distance(fast, items, state, 4)
+                found = split_merge.split_merge_by_distance(fast, items, state, 4)
                 expected = distance_plain.split_merge(slow, items, state, 4)
                 np.testing.assert_array_equal(found[0], expected[0])
                 assert found[1:] == expected[1:]

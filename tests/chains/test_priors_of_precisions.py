@@ -11,9 +11,9 @@ from gold_tools import FALSE_ALARM
 from sampler_cases import CASES
 from scdp import SCDP
 from scdp.chains.distances.centroids import gap_powers
-from scdp.chains.separation.types import coupled_prior
+from scdp.chains.run import update_priors
 from scdp.chains.state import GammaPrior, Plan, Priors
-from scdp.chains.sweep import update_priors
+from scdp.chains.vectors.types import coupled_prior
 from scdp.errors import InputError
 
 PRIORS = Priors(precision=GammaPrior(1.3, 0.7))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sampler_cases import CASES, Case, build
-from scdp.chains import sweep as chain_sweep
+from scdp.chains import run, split_merge
 from scdp.chains.items import group_sizes
-from scdp.chains.vectors import clusters, split_merge, types
+from scdp.chains.vectors import clusters, types
 from twins import vectors as plain
 
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -116,9 +116,9 @@ def test_concentration(case: Case):
         laid_out, state = build(case, seed)
         sizes = group_sizes(laid_out.items)
         n_clusters = len(np.unique(state.cluster))
-        symmetric = chain_sweep.log_symmetric_polynomials(sizes)
+        symmetric = run.log_symmetric_polynomials(sizes)
         fast, slow = streams(seed)
-        alpha = chain_sweep.resample_concentration(fast, 1.3, sizes, n_clusters, symmetric, 1.5, 0.7)
+        alpha = run.resample_concentration(fast, 1.3, sizes, n_clusters, symmetric, 1.5, 0.7)
         expected = plain.resample_concentration(slow, 1.3, sizes, n_clusters, symmetric, 1.5, 0.7)
         assert alpha == pytest.approx(expected, rel=1e-12)
         assert_streams_match(fast, slow)

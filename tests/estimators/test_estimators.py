@@ -11,8 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from scdp import SCDP, EntityResolver, metrics
 from scdp.chains.items import lay_out_vectors
-from scdp.chains.run import initial_state
-from scdp.chains.state import Priors
+from scdp.chains.state import Priors, initial_state
 from scdp.errors import InputError, UnitsWarning
 from scdp.posterior import ConvergenceWarning
 

@@ -23,6 +23,16 @@ class Sums(NamedTuple):
     pull: Floats
 
 
+class Scatters(NamedTuple):
+    """Per cluster slot: number of items, and per feature the sum of weights and the scatter Z."""
+
+    size: Integers
+    weight: Floats
+    scatter: Floats
+
+
+# Sides of a split: the one that a new cluster is opened for, the one that keeps the old cluster; and both together.
+OPENED, KEPT, BOTH = 0, 1, 2
 # exp of anything lower is lost in the rounding of a sum that holds a 1.
 NEGLIGIBLE = -45.0
 
@@ -67,18 +77,21 @@ def empty_sums(n_slots: int, n_features: int) -> Sums:
 
 
 @kernel
-def copy_sums(source: Sums, slot: int, target: Sums, at: int) -> None:
-    target.size[at] = source.size[slot]
-    target.weight[at, :] = source.weight[slot, :]
-    target.pull[at, :] = source.pull[slot, :]
+def copy_sums(source: Sums | Scatters, slot: int, target: Sums | Scatters, at: int) -> None:
+    size, weight, value = source
+    new_size, new_weight, new_value = target
+    new_size[at] = size[slot]
+    new_weight[at, :] = weight[slot, :]
+    new_value[at, :] = value[slot, :]
 
 
 @kernel
-def clear_sums(sums: Sums, slot: int) -> None:
+def clear_sums(sums: Sums | Scatters, slot: int) -> None:
     """An emptied cluster is exactly zero again: no rounding is inherited by whoever opens the slot next."""
-    sums.size[slot] = 0
-    sums.weight[slot, :] = 0.0
-    sums.pull[slot, :] = 0.0
+    size, weight, value = sums
+    size[slot] = 0
+    weight[slot, :] = 0.0
+    value[slot, :] = 0.0
 
 
 @kernel
@@ -146,6 +159,16 @@ def sum_of_logs(values: Floats, at: int) -> float:
     for f in range(n - n % 8, n):
         total += np.log(values[at, f])
     return total
+
+
+@kernel
+def log_sum(values: Floats) -> float:
+    """Log of the sum of exponentials."""
+    largest = values.max()
+    total = 0.0
+    for value in values:
+        total += np.exp(value - largest)
+    return largest + np.log(total)
 
 
 @kernel

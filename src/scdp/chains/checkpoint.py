@@ -7,13 +7,12 @@ import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Arrays, Floats
+from scdp._typing import Arrays, Floats, Integers
 from scdp.chains.state import State
 from scdp.errors import InputError
 from scdp.io.atomic import PART, FolderLock, find_leftovers, remove
@@ -31,53 +30,12 @@ class CheckpointWarning(UserWarning):
     """A checkpoint could not be written or read; the run goes on without it."""
 
 
-class DrawStore(Protocol):
-    """A recorder whose draws can be kept and put back."""
+class Recorder(Protocol):
+    """Where draws go, and from where they can be kept and put back; each thread calls it with its own chain number."""
 
+    def record(self, chain: int, draw: int, slots: Integers) -> None: ...
     def saved(self, chain: int) -> Arrays: ...
     def restore(self, chain: int, arrays: Mapping[str, NDArray[Any]]) -> None: ...
-
-
-class Checkpoints(Protocol):
-    """What a running chain asks for; called by several threads, each with its own chain number."""
-
-    @property
-    def folder(self) -> Path | None:
-        """Where they are kept."""
-        ...
-
-    def resume(
-        self, chain: int, start: State, rng: np.random.Generator, traces: dict[str, Floats]
-    ) -> tuple[State, int]:
-        """The state to go on from and the sweeps it has behind it; `rng` and `traces` are made to fit."""
-        ...
-
-    def note_sweep(
-        self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
-    ) -> None:
-        """A sweep has ended: keep it if it is time to."""
-        ...
-
-    def note_end(
-        self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
-    ) -> None:
-        """The chain stops here, done or interrupted: keep it."""
-        ...
-
-
-class NoCheckpoints:
-    """Keeps nothing."""
-
-    folder = None
-
-    def resume(self, chain: int, start: State, *_: Any) -> tuple[State, int]:
-        return start, 0
-
-    def note_sweep(self, *_: Any) -> None:
-        pass
-
-    def note_end(self, *_: Any) -> None:
-        pass
 
 
 class ChainCheckpoints:
@@ -85,6 +43,7 @@ class ChainCheckpoints:
 
     `run` names all that the draws depend on, in words; a folder that holds an unfinished run of which any of it
     differs is refused. `seconds` go by between two checkpoints of a chain, or more where writing is slow.
+    Several threads call it, each with its own chain number.
     """
 
     def __init__(
@@ -96,9 +55,9 @@ class ChainCheckpoints:
         n_chains: int,
         n_sweeps: int,
         n_slots: int,
-        recorder: DrawStore,
+        recorder: Recorder,
     ) -> None:
-        self._folder, self._run, self._seconds, self._recorder = folder, run, seconds, recorder
+        self.folder, self._run, self._seconds, self._recorder = folder, run, seconds, recorder
         self._n_chains, self._n_sweeps, self._n_slots = n_chains, n_sweeps, n_slots
         self._lock = FolderLock(folder)
         self._next = [0] * n_chains
@@ -106,15 +65,13 @@ class ChainCheckpoints:
         self._last = [0.0] * n_chains
         self._cost = [0.0] * n_chains
         self._found: dict[Path, Words | None] = {}
-
-    @property
-    def folder(self) -> Path:
-        return self._folder
+        self._rngs: dict[int, np.random.Generator] = {}
+        self._traces: dict[str, Floats] = {}
 
     def __enter__(self) -> Self:
         self._lock.__enter__()
         try:
-            for half, _ in find_leftovers(self._folder, NAMES, PART, locked=True):
+            for half, _ in find_leftovers(self.folder, NAMES, PART, locked=True):
                 remove(half)
             self._check_owner()
         except BaseException as error:
@@ -122,19 +79,19 @@ class ChainCheckpoints:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.__exit__(kind, error, trace)
+    def __exit__(self, *failure: Any) -> None:
+        self._lock.__exit__(*failure)
 
     def resume(
         self, chain: int, start: State, rng: np.random.Generator, traces: dict[str, Floats]
     ) -> tuple[State, int]:
+        """The state to go on from and the sweeps it has behind it; `rng` and `traces` are made to fit."""
+        self._rngs[chain], self._traces = rng, traces
         damaged, state, sweeps = [], start, 0
         for place in self._newest_first(chain):
-            path = _path(self._folder, chain, place)
+            path = _path(self.folder, chain, place)
             try:
-                state, sweeps = self._taken_up(chain, *read(path), start, rng, traces)
+                state, sweeps = self._taken_up(chain, *read(path), start)
             except Damaged:
                 damaged.append(path.name)
                 continue
@@ -146,22 +103,20 @@ class ChainCheckpoints:
         self._kept[chain], self._last[chain] = sweeps, time.monotonic()
         return state, sweeps
 
-    def note_sweep(
-        self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
-    ) -> None:
+    def note_sweep(self, chain: int, sweeps: int, state: State) -> None:
+        """A sweep has ended: keep it if it is time to."""
         wait = max(self._seconds, self._cost[chain] / SHARE)
         if time.monotonic() - self._last[chain] >= wait:
-            self.note_end(chain, sweeps, state, rng, traces)
+            self.note_end(chain, sweeps, state)
 
-    def note_end(
-        self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
-    ) -> None:
+    def note_end(self, chain: int, sweeps: int, state: State) -> None:
+        """The chain stops here, done or interrupted: keep it."""
         if sweeps == self._kept[chain]:
             return
         begin = time.monotonic()
-        about, arrays = self._parts(chain, sweeps, state, rng, traces)
+        about, arrays = self._parts(chain, sweeps, state)
         try:
-            write(_path(self._folder, chain, self._next[chain]), about, arrays)
+            write(_path(self.folder, chain, self._next[chain]), about, arrays)
         except InputError as error:
             self._tell(f"{error}; the run goes on, and the checkpoint before is kept")
         else:
@@ -170,11 +125,11 @@ class ChainCheckpoints:
         self._cost[chain] = self._last[chain] - begin
 
     def _tell(self, what: str) -> None:
-        warnings.warn(f"checkpoint in {self._folder}: {what}", CheckpointWarning, stacklevel=2)
+        warnings.warn(f"checkpoint in {self.folder}: {what}", CheckpointWarning, stacklevel=2)
 
     def _check_owner(self) -> None:
         """Refuse the folder of another run, unless that one is done; then its files are of no more use."""
-        self._found = survey(self._folder)
+        self._found = survey(self.folder)
         others = [about for about in self._found.values() if about and _differs(about, self._run)]
         if not others:
             return
@@ -184,7 +139,7 @@ class ChainCheckpoints:
             self._found = {}
             return
         raise InputError(
-            f"{self._folder}: holds the checkpoint of a run with {_differs(others[0], self._run)}; "
+            f"{self.folder}: holds the checkpoint of a run with {_differs(others[0], self._run)}; "
             "give another folder, or remove it"
         )
 
@@ -192,21 +147,19 @@ class ChainCheckpoints:
         """The chain's files; one that cannot be read comes first, to be told of."""
         sweeps: dict[int, float] = {}
         for place in (0, 1):
-            path = _path(self._folder, chain, place)
+            path = _path(self.folder, chain, place)
             if path in self._found:
                 about = self._found[path]
                 sweeps[place] = about["sweeps"] if about else float("inf")
         return sorted(sweeps, key=lambda place: -sweeps[place])
 
-    def _parts(
-        self, chain: int, sweeps: int, state: State, rng: np.random.Generator, traces: dict[str, Floats]
-    ) -> tuple[Words, Arrays]:
+    def _parts(self, chain: int, sweeps: int, state: State) -> tuple[Words, Arrays]:
         draws = self._recorder.saved(chain)
-        fields = state._asdict()
+        scalars, fields = state.to_parts()
         n_draws = len(draws["starts"])
         arrays = {DRAWS + name: values for name, values in draws.items()}
-        arrays |= {TRACE + name: values[chain, :n_draws] for name, values in traces.items()}
-        arrays |= {STATE + name: value for name, value in fields.items() if np.ndim(value)}
+        arrays |= {TRACE + name: values[chain, :n_draws] for name, values in self._traces.items()}
+        arrays |= {STATE + name: value for name, value in fields.items()}
         about = {
             "format": FORMAT,
             "version": VERSION,
@@ -215,30 +168,22 @@ class ChainCheckpoints:
             "chains": self._n_chains,
             "sweeps": sweeps,
             "of": self._n_sweeps,
-            "state": {name: float(value) for name, value in fields.items() if not np.ndim(value)},
-            "generator": rng.bit_generator.state,
+            "state": scalars,
+            "generator": self._rngs[chain].bit_generator.state,
         }
         return about, arrays
 
-    def _taken_up(
-        self,
-        chain: int,
-        about: Words,
-        arrays: Arrays,
-        start: State,
-        rng: np.random.Generator,
-        traces: dict[str, Floats],
-    ) -> tuple[State, int]:
+    def _taken_up(self, chain: int, about: Words, arrays: Arrays, start: State) -> tuple[State, int]:
         try:
             sweeps = int(about["sweeps"])
             if about["chain"] != chain or not 0 < sweeps <= self._n_sweeps:
                 raise Damaged("it is of another chain")
             state = _state(about, arrays, start, self._n_slots)
-            self._recorder.restore(chain, _add_prefix(arrays, DRAWS))
+            self._recorder.restore(chain, _without_prefix(arrays, DRAWS))
             n_draws = len(arrays[DRAWS + "starts"])
-            for name, values in traces.items():
+            for name, values in self._traces.items():
                 values[chain, :n_draws] = arrays[TRACE + name]
-            rng.bit_generator.state = about["generator"]
+            self._rngs[chain].bit_generator.state = about["generator"]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Damaged(str(error)) from error
         return state, sweeps
@@ -302,13 +247,13 @@ def _is_done(abouts: list[Words]) -> bool:
     return len(done) == abouts[0]["chains"]
 
 
-def _add_prefix(arrays: Arrays, prefix: str) -> Arrays:
+def _without_prefix(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def _state(about: Words, arrays: Arrays, start: State, n_slots: int) -> State:
     """The stored state; kernels do not check places, so those are checked here."""
-    stored = _add_prefix(arrays, STATE)
+    stored = _without_prefix(arrays, STATE)
     fields: dict[str, Any] = {
         name: stored[name] if np.ndim(value) else float(about["state"][name]) for name, value in start._asdict().items()
     }

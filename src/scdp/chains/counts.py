@@ -177,13 +177,11 @@ def count_sweep(
     rng: np.random.Generator, state: State, items: CountItems, plan: Plan, priors: Priors
 ) -> tuple[State, Info]:
     """One full update of the state except its concentrations."""
-    moved = 0
     if len(items.hidden):
-        cluster, moved = resample_clusters_of_counts(rng, items, state)
-        state = state._replace(cluster=cluster)
+        state = state._replace(cluster=resample_clusters_of_counts(rng, items, state)[0])
     if plan.learn_types:
         state = state._replace(pseudo_counts=resample_pseudo_counts(rng, items, state))
-    return state, Info(moved, 0, 0)
+    return state, Info()
 
 
 @kernel

@@ -10,7 +10,7 @@ of n^2, times features rounded up to four, times 4 bytes (float32).
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,6 @@ from numpy.typing import NDArray
 from scdp._typing import Floats, Integers
 from scdp.compare.distances import NOT_STORED, Distances, squared_to_origin
 from scdp.errors import InputError
-
-
-class SlotItems(Protocol):
-    """What items by points and by distances have in common: groups, hidden items and slots."""
-
-    @property
-    def group(self) -> Integers: ...
-    @property
-    def hidden(self) -> Integers: ...
-    @property
-    def slot_start(self) -> Integers: ...
-    @property
-    def slot_end(self) -> Integers: ...
 
 
 class Items(NamedTuple):
@@ -59,11 +46,10 @@ AnyItem = TypeVar("AnyItem")
 
 
 class ItemLayout(NamedTuple, Generic[AnyItem]):
-    """Items plus the slot of every known item (-1 where hidden) and the label behind each known slot."""
+    """Items plus the slot of every known item (-1 where hidden)."""
 
     items: AnyItem
     known_slot: Integers
-    label_of_slot: dict[int, int]
 
 
 def number_groups(known: Integers, groups: Integers | None, share_clusters: bool) -> Integers:
@@ -86,7 +72,6 @@ class Slots(NamedTuple):
     slot_end: Integers
     known_in_slot: Integers
     known_slot: Integers
-    label_of_slot: dict[int, int]
 
     @property
     def shared(self) -> dict[str, Integers]:
@@ -100,14 +85,12 @@ def assign_slots(known: Integers, groups: Integers | None, *, share_clusters: bo
     n_groups = int(group.max(initial=-1)) + 1
     starts, ends = np.zeros(n_groups, np.int64), np.zeros(n_groups, np.int64)
     known_slot = np.full(len(known), -1, dtype=np.int64)
-    label_of_slot: dict[int, int] = {}
     next_slot = 0
     for number in range(n_groups):
         inside = group == number
         given = inside & (known >= 0)
         labels, position = np.unique(known[given], return_inverse=True)
         known_slot[given] = next_slot + position
-        label_of_slot.update((next_slot + i, int(label)) for i, label in enumerate(labels))
         starts[number] = next_slot
         next_slot += len(labels) + int((inside & (known < 0)).sum())
         ends[number] = next_slot
@@ -118,7 +101,6 @@ def assign_slots(known: Integers, groups: Integers | None, *, share_clusters: bo
         slot_end=ends,
         known_in_slot=np.bincount(known_slot[known >= 0], minlength=next_slot).astype(np.int64),
         known_slot=known_slot,
-        label_of_slot=label_of_slot,
     )
 
 
@@ -134,7 +116,7 @@ def lay_out_vectors(
         complete=np.asarray(observed.all(axis=1)),
         **slots.shared,
     )
-    return ItemLayout(items, slots.known_slot, slots.label_of_slot)
+    return ItemLayout(items, slots.known_slot)
 
 
 GAUSSIAN, BETA_BINOMIAL, DIRICHLET_MULTINOMIAL = "gaussian", "beta-binomial", "dirichlet-multinomial"
@@ -187,7 +169,7 @@ def lay_out_counts(layout: ItemLayout[Items], likelihood: str) -> ItemLayout[Cou
         pool = np.tile(np.arange(n_features), 2)
     arrays = (np.ascontiguousarray(outcomes), pool, np.ascontiguousarray(trials), items.points)
     shared = {name: getattr(items, name) for name in SHARED}
-    return ItemLayout(CountItems(*arrays, **shared), layout.known_slot, layout.label_of_slot)
+    return ItemLayout(CountItems(*arrays, **shared), layout.known_slot)
 
 
 # Features are handled four at a time; rows are padded with zeros to make it so.
@@ -227,6 +209,8 @@ class DistanceItems(NamedTuple):
 
 
 AnyItems = Items | DistanceItems | CountItems
+# What has groups, hidden items and slots.
+SlotItems = AnyItems | Slots
 
 
 def working_bytes(sizes: Integers, n_features: int, bytes_each: int = 4) -> int:
@@ -288,7 +272,7 @@ def lay_out_distances(
         settled=settled,
         settled_gaps=settled_gaps,
     )
-    return ItemLayout(items, slots.known_slot, slots.label_of_slot)
+    return ItemLayout(items, slots.known_slot)
 
 
 def gaps_between_centroids(squared: NDArray[Any], cluster: Integers, observed: NDArray[np.bool_]) -> Floats:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Arrays, Floats, Integers
+from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.chains.state import State
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
@@ -30,7 +30,7 @@ class ChainsFit:
 
     model: str
     rows: Rows
-    documents: NDArray[Any] | None
+    documents: Groups
     labels: Integers
     ends: list[State]
     seed: int
@@ -54,9 +54,9 @@ class ChainsFit:
             arrays["documents"] = self.documents
         chains = []
         for chain, end in enumerate(self.ends):
-            fields = end._asdict()
-            chains.append({name: float(value) for name, value in fields.items() if np.ndim(value) == 0})
-            arrays |= {f"chain{chain}.{name}": value for name, value in fields.items() if np.ndim(value)}
+            scalars, fields = end.to_parts()
+            chains.append(scalars)
+            arrays |= {f"chain{chain}.{name}": value for name, value in fields.items()}
         return words | {"chains": chains}, arrays
 
     @classmethod
@@ -154,27 +154,22 @@ def rows_to_parts(rows: Rows) -> tuple[Words, Arrays]:
 
 
 def rows_from_parts(
-    words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], documents: NDArray[Any] | None, width: int
+    words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], documents: Groups, width: int
 ) -> Rows:
     kind = part(words, "rows")
     if kind == "points":
         mean, scale = (array_part(arrays, name, (width,)) for name in ("mean", "scale"))
-        values = part(arrays, "values")
-        if values.ndim != 2 or values.shape[1] != width or values.dtype.kind != "f":
-            raise InputError(f"'values' has shape {values.shape}, and there are {width} features")
-        return Points(values, mean, scale)
+        return Points(array_part(arrays, "values", (None, width), "fnan"), mean, scale)
     scales = array_part(arrays, "scales", (width,))
     if kind == "distances":
-        square = part(arrays, "square")
-        if square.ndim != 3 or square.shape[2] != width or square.dtype.kind != "f":
-            raise InputError(f"'square' has shape {square.shape}, and there are {width} features")
+        square = array_part(arrays, "square", (None, None, width), "fnan")
         return Precomputed(square, Distances.from_square(square, groups=documents).rescaled(scales))
     if kind != "records":
         raise InputError(f"'rows' is {json.dumps(kind)}, and it should be points, distances or records")
     return _read_compared(words, scales, documents, width)
 
 
-def _read_compared(words: Mapping[str, Any], scales: Floats, documents: NDArray[Any] | None, width: int) -> Compared:
+def _read_compared(words: Mapping[str, Any], scales: Floats, documents: Groups, width: int) -> Compared:
     spec = read_spec_text(part(words, "spec"), "spec.toml")
     if len(spec.fields) != width or spec.needs_fit:
         raise InputError(f"the spec has {len(spec.fields)} fields, and the model was fitted with {width}")
@@ -244,30 +239,26 @@ ALIKE = 1.25
 FAR_FROM_THE_PRIOR = 3.0
 
 
-class Units(NamedTuple):
-    """By feature, the spread of all rows in the units of `fit`, and how many of these their mean is away."""
+def units_of(rows: Rows) -> tuple[Floats, Floats]:
+    """By feature, the spread of all rows in the units of `fit`, and how many of these their mean is away.
 
-    spread: Floats
-    shift: Floats
-
-
-def units_of(rows: Rows) -> Units:
-    """The units of all rows; of distances, which have no mean, the root of half their mean square."""
+    The spread of distances, which have no mean, is the root of half their mean square.
+    """
     if isinstance(rows, Points):
         # One after another, so that nothing of the size of all rows is made.
         own = [Points.of(column[:, None], standardize=True) for column in rows.values.T]
         mean, scale = (np.concatenate([getattr(one, name) for one in own]) for name in ("mean", "scale"))
-        return Units(scale / rows.scale, np.abs(mean - rows.mean) / rows.scale)
+        return scale / rows.scale, np.abs(mean - rows.mean) / rows.scale
     assert isinstance(rows, Compared | Precomputed)
     columns = rows.distances.values.T
     squares = [np.nansum(column.astype(np.float64) ** 2) / max((~np.isnan(column)).sum(), 1) for column in columns]
     spread = np.where(np.array(squares) > 0, np.sqrt(0.5 * np.array(squares)), 1.0)
-    return Units(spread, np.zeros(len(spread)))
+    return spread, np.zeros(len(spread))
 
 
 def describe_scale(rows: Rows, features: tuple[str, ...], mean_variance: float) -> str | None:
     """Which feature is far from the scale that the prior on means takes for granted, in words; None where none is."""
-    ratio = units_of(rows).spread / np.sqrt(mean_variance)
+    ratio = units_of(rows)[0] / np.sqrt(mean_variance)
     worst = int(np.argmax(np.abs(np.log(ratio))))
     if not abs(np.log(ratio[worst])) > np.log(FAR_FROM_THE_PRIOR):
         return None

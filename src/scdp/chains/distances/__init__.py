@@ -1,1 +1,1 @@
-"""Kernels on distances between items: clusters, reference types, centroids and split-merge moves."""
+"""Kernels on distances between items: clusters, reference types and centroids."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains.arithmetic import BOTH, KEPT, OPENED
 from scdp.chains.distances.centroids import Centroids, Coupling, log_coupling_by_distance, separation_from, set_size
 from scdp.chains.distances.rows import BATCH, add_products, position_of, sums_by_cluster
 from scdp.chains.items import LANES, DistanceItems
 from scdp.chains.state import State
-from scdp.chains.vectors.split_merge import KEPT, OPENED
 
 
 class Visit(NamedTuple):
@@ -225,8 +225,8 @@ def grow_cluster(visit: Visit, centroids: Centroids, r: int, slot: int, f: int, 
     set_size(centroids, slot, f, size + seen, spread)
 
 
+# What is at neither side.
 REST = 2
-BOTH = 2
 APART, JOINED = 0, 1
 
 
@@ -253,18 +253,10 @@ class Parting(NamedTuple):
 
 @kernel
 def make_parting(n: int, width: int, presence: Floats) -> Parting:
-    return Parting(
-        presence,
-        np.zeros((n, width)),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros((3, width)),
-        np.zeros((3, width)),
-        np.zeros((3, width)),
-        np.zeros((2, width)),
-        np.zeros((2, width)),
-        np.zeros((2, width)),
-    )
+    side, listed = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    three, two = np.zeros((3, 3, width)), np.zeros((3, 2, width))
+    weight = np.zeros((n, width))
+    return Parting(presence, weight, side, listed, three[0], three[1], three[2], two[0], two[1], two[2])
 
 
 @kernel

@@ -25,9 +25,9 @@ from scdp.chains.distances.rows import (
     weights_by_position,
 )
 from scdp.chains.items import DistanceItems
-from scdp.chains.separation.coupling import MEAN, log_grid_normalizer, used_precision_sum
 from scdp.chains.state import State
-from scdp.chains.vectors.clusters import LOG_2PI, log_gamma_density, log_partition_prior, log_precision_prior
+from scdp.chains.vectors.clusters import LOG_2PI, log_prior_of_labels
+from scdp.chains.vectors.coupling import MEAN, log_grid_normalizer, used_precision_sum
 
 
 @kernel
@@ -192,20 +192,10 @@ def empty_centroids(items: DistanceItems, high: Integers, variant: int) -> Centr
     total, n_pairs = np.zeros(width), np.zeros(width)
     for f in range(items.observed.shape[1]):
         total[f], n_pairs[f] = items.settled_gaps[0, f], items.settled_gaps[1, f]
+    rows, entry = np.zeros((5, n_slots, width)), np.ones((n_slots, width))
+    gap, n_here = np.zeros((gap_start[-1], width)), np.zeros((high.shape[0], width))
     return Centroids(
-        np.zeros((n_slots, width)),
-        np.zeros((n_slots, width)),
-        np.ones((n_slots, width)),
-        np.zeros((n_slots, width)),
-        np.zeros((n_slots, width)),
-        total,
-        n_pairs,
-        gap_start,
-        room,
-        np.zeros((gap_start[-1], width)),
-        np.zeros((n_slots, width)),
-        np.zeros((high.shape[0], width)),
-        variant,
+        rows[0], rows[1], entry, rows[2], rows[3], total, n_pairs, gap_start, room, gap, rows[4], n_here, variant
     )
 
 
@@ -222,20 +212,9 @@ def grown(centroids: Centroids, r: int, limit: int) -> Centroids:
             old = centroids.gap_start[q] + a * centroids.room[q]
             new = gap_start[q] + a * room[q]
             gap[new : new + centroids.room[q], :] = centroids.gap[old : old + centroids.room[q], :]
+    size, inverse, entry, present, spread, total, n_pairs, _, _, _, reach, n_here, variant = centroids
     return Centroids(
-        centroids.size,
-        centroids.inverse,
-        centroids.entry,
-        centroids.present,
-        centroids.spread,
-        centroids.total,
-        centroids.n_pairs,
-        gap_start,
-        room,
-        gap,
-        centroids.reach,
-        centroids.n_here,
-        centroids.variant,
+        size, inverse, entry, present, spread, total, n_pairs, gap_start, room, gap, reach, n_here, variant
     )
 
 
@@ -385,15 +364,8 @@ def log_joint_of_distances(items: DistanceItems, state: State, concentration_pri
     """Everything, as scdp.chains.vectors.clusters.log_joint has it for points."""
     counts = slot_counts(state.cluster, items.known_in_slot.shape[0])
     type_counts = slot_counts(state.type, state.precision.shape[0])
-    whole = np.array([0]), np.array([type_counts.shape[0]])
-    return (
-        log_data_of_distances(items, state)
-        + log_partition_prior(counts, items.slot_start, items.slot_end, state.cluster_concentration, state.discount)
-        + log_partition_prior(type_counts, whole[0], whole[1], state.type_concentration)
-        + log_precision_prior(state, type_counts)
-        + log_gamma_density(state.cluster_concentration, concentration_priors[0], concentration_priors[1])
-        + log_gamma_density(state.type_concentration, concentration_priors[2], concentration_priors[3])
-    )
+    prior = log_prior_of_labels(items, state, counts, type_counts, concentration_priors)
+    return log_data_of_distances(items, state) + prior
 
 
 @kernel

@@ -15,7 +15,17 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import choose, highest_used, log_new_cluster, log_table, lowest_empty, n_distinct
+from scdp.chains.arithmetic import (
+    Scatters,
+    choose,
+    clear_sums,
+    copy_sums,
+    highest_used,
+    log_new_cluster,
+    log_table,
+    lowest_empty,
+    n_distinct,
+)
 from scdp.chains.distances.centroid_moves import (
     add_log_couplings_by_distance,
     item_joins,
@@ -37,7 +47,6 @@ from scdp.chains.distances.centroids import (
 from scdp.chains.distances.rows import (
     BATCH,
     ROUNDING,
-    Scatters,
     add_to_scatter,
     cluster_scatters,
     empty_scatters,
@@ -46,17 +55,18 @@ from scdp.chains.distances.rows import (
     sums_by_cluster,
     weights_by_position,
 )
-from scdp.chains.distances.split_merge import split_merge_by_distance
 from scdp.chains.distances.types import (
     resample_mean_variance_by_distance,
     resample_precisions_by_distance,
     resample_types_by_distance,
 )
 from scdp.chains.items import DistanceItems
-from scdp.chains.separation.coupling import VARIANTS, precision_prior_given
-from scdp.chains.separation.types import coupled_prior, slice_separation_rate
+from scdp.chains.split_merge import split_merge_by_distance
 from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vectors.clusters import NEW, groups_with_hidden, list_candidates, order_by_type, widest_range
+from scdp.chains.vectors.conditioned import slice_separation_rate
+from scdp.chains.vectors.coupling import VARIANTS, precision_prior_given
+from scdp.chains.vectors.types import coupled_prior
 from scdp.errors import InputError
 
 
@@ -119,21 +129,6 @@ def add_log_predictives(
                     total -= share[at, f] * (max(gap, floor) - gap)
         log_weight[j] += 0.5 * total
     return negative
-
-
-@kernel
-def move_scatter(source: Scatters, at: int, target: Scatters, slot: int) -> None:
-    target.size[slot] = source.size[at]
-    target.weight[slot, :] = source.weight[at, :]
-    target.scatter[slot, :] = source.scatter[at, :]
-
-
-@kernel
-def clear_scatter(scatters: Scatters, slot: int) -> None:
-    """An emptied cluster is exactly zero again: no rounding is inherited by whoever opens the slot next."""
-    scatters.size[slot] = 0
-    scatters.weight[slot, :] = 0.0
-    scatters.scatter[slot, :] = 0.0
 
 
 @kernel
@@ -231,7 +226,7 @@ def resample_clusters_by_distance(
                     plain_sums, zero_row + 1, local_slot, presence, items.squared, first_position,
                     items.member_start[r + 1], rows,
                 )  # fmt: skip
-        move_scatter(scatters, own, own_scatter, 0)
+        copy_sums(scatters, own, own_scatter, 0)
         add_to_scatter(own_scatter, 0, sums[b], own - start, items, i, row, prior_weight, -1)
         if own_scatter.size[0] > 0:
             fill_form(forms, own_row, own_scatter, 0, row, prior_weight)
@@ -259,11 +254,11 @@ def resample_clusters_by_distance(
 
         emptied = own_scatter.size[0] == 0
         if emptied:
-            clear_scatter(scatters, own)
+            clear_sums(scatters, own)
             while high[r] > start and scatters.size[high[r] - 1] == 0:
                 high[r] -= 1
         else:
-            move_scatter(own_scatter, 0, scatters, own)
+            copy_sums(own_scatter, 0, scatters, own)
             copy_form(forms, own_row, own)
         joined = chosen - start
         if chosen == NEW:
@@ -292,10 +287,9 @@ def distance_sweep(
     """One full update of the state except its concentrations."""
     check_plan(plan)
     centroids = centroids_of(items, state.cluster, VARIANTS[plan.conditioning]) if plan.conditioning else None
-    moved = accepted = opened = moved_types = 0
-    in_clusters = in_moves = in_gaps = in_types = 0
+    opened = in_clusters = in_moves = in_gaps = in_types = 0
     if len(items.hidden):
-        cluster, moved, opened, in_clusters = resample_clusters_by_distance(rng, items, state, centroids)
+        cluster, _, opened, in_clusters = resample_clusters_by_distance(rng, items, state, centroids)
         state = state._replace(cluster=cluster)
         cluster, accepted, in_moves = split_merge_by_distance(rng, items, state, plan.split_merge_attempts, centroids)
         # Of the moves accepted, each split made one cluster more and each merge one less.
@@ -316,24 +310,23 @@ def distance_sweep(
         if plan.learn_separation_rate:
             state = update_separation_rate(rng, state, centroids, priors)
     if plan.learn_types:
-        state, moved_types, in_types = update_types(rng, state, items, plan, centroids)
-    negative = in_clusters + in_moves + in_gaps + in_types
-    return state, Info(moved, accepted, moved_types, opened, negative_norms=negative)
+        state, in_types = update_types(rng, state, items, plan, centroids)
+    return state, Info(opened, negative_norms=in_clusters + in_moves + in_gaps + in_types)
 
 
 def update_types(
     rng: np.random.Generator, state: State, items: DistanceItems, plan: Plan, centroids: Centroids | None
-) -> tuple[State, int, int]:
-    """Types and precisions; in SCDP-3 under the prior that the gaps between centroids imply."""
+) -> tuple[State, int]:
+    """Types and precisions, and negative norms met; in SCDP-3 under the prior that the gaps between centroids imply."""
     implied = state
     if centroids is not None:
         gaps = separation_by_distance(centroids, items.n_features)
         rate, grid_log, _ = precision_prior_given(state, gaps)
         implied = state._replace(rate=rate, grid_log_weight=grid_log)
-    types, precision, moved, negative = resample_types_by_distance(rng, items, implied, plan.n_auxiliary)
+    types, precision, _, negative = resample_types_by_distance(rng, items, implied, plan.n_auxiliary)
     implied = implied._replace(type=types, precision=precision)
     precision = resample_precisions_by_distance(rng, items, implied)
-    return state._replace(type=types, precision=precision), moved, negative
+    return state._replace(type=types, precision=precision), negative
 
 
 def update_separation_rate(rng: np.random.Generator, state: State, centroids: Centroids, priors: Priors) -> State:

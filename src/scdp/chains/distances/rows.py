@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains.arithmetic import Scatters
 from scdp.chains.items import LANES, DistanceItems
 from scdp.chains.state import State
 
@@ -32,14 +33,6 @@ class Members(NamedTuple):
 
     item: Integers
     start: Integers
-
-
-class Scatters(NamedTuple):
-    """Per cluster slot: number of items, and per feature the sum of weights and the scatter Z."""
-
-    size: Integers
-    weight: Floats
-    scatter: Floats
 
 
 @intrinsic  # type: ignore[untyped-decorator]

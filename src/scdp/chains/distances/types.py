@@ -176,14 +176,8 @@ class Terms(NamedTuple):
 
 @kernel
 def make_terms(n_rows: int, n: int) -> Terms:
-    return Terms(
-        np.zeros((n_rows, n)),
-        np.zeros((n_rows, n)),
-        np.zeros((n_rows, n)),
-        np.zeros((n_rows, n)),
-        np.zeros((n_rows, n)),
-        np.empty((1, n)),
-    )
+    rows = np.zeros((5, n_rows, n))
+    return Terms(rows[0], rows[1], rows[2], rows[3], rows[4], np.empty((1, n)))
 
 
 @kernel

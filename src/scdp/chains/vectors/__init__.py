@@ -1,1 +1,1 @@
-"""Kernels on points: clusters, reference types, means and split-merge moves."""
+"""Kernels on points: clusters, reference types and means; SCDP-3's coupling of these, and its sweep."""

@@ -96,7 +96,7 @@ def log_data(items: Items, state: State) -> float:
 
 @kernel
 def log_prior_of_labels(
-    items: Items, state: State, counts: Integers, type_counts: Integers, concentration_priors: Floats
+    items: SlotItems, state: State, counts: Integers, type_counts: Integers, concentration_priors: Floats
 ) -> float:
     """Log prior of clusters, types, precisions and concentrations.
 
@@ -306,11 +306,11 @@ def resample_clusters(rng: np.random.Generator, items: Items, state: State) -> t
 
 
 @kernel
-def log_given_mean(items: Items, i: int, row: Floats, means: Floats, slot: int) -> float:
-    """Log density of item i given its mean, without the terms in log precision."""
+def log_given_mean(items: Items, i: int, row: Floats, mean: Floats) -> float:
+    """Log density of item i given a mean, without the terms in log precision."""
     square = 0.0
     for f in range(row.shape[0]):
-        gap = items.points[i, f] - means[slot, f]
+        gap = items.points[i, f] - mean[f]
         square += items.observed[i, f] * row[f] * gap * gap
     return -0.5 * square
 
@@ -357,7 +357,7 @@ def resample_clusters_given_means(
         for slot in range(items.slot_start[r], high[r]):
             if counts[slot] > 0:
                 candidate[m] = slot
-                log_weight[m] = logs[counts[slot]] + log_given_mean(items, i, row, means, slot)
+                log_weight[m] = logs[counts[slot]] + log_given_mean(items, i, row, means[slot])
                 m += 1
         candidate[m] = -1
         log_weight[m] = log_new_cluster(state, m) + log_new_mean(items, i, row, prior_weight)

@@ -12,9 +12,9 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import choose, cluster_sums, log_table, lowest_empty, slot_counts, sum_of_logs
+from scdp.chains.arithmetic import choose, cluster_sums, log_sum, log_table, lowest_empty, slot_counts, sum_of_logs
 from scdp.chains.items import Items
-from scdp.chains.state import State
+from scdp.chains.state import GammaPrior, Plan, Priors, State
 
 
 @kernel
@@ -71,6 +71,19 @@ def separation_prior(means: Floats, used: Integers) -> tuple[Floats, Floats]:
             shape[f] = 0.25 * gap * gap / spread
             rate[f] = 0.5 * gap / spread
     return shape, rate
+
+
+def coupled_prior(state: State, plan: Plan, priors: Priors, gaps: Floats, n_pairs: int) -> State:
+    """The prior of precisions in the readings that change the update of types alone; `gaps` are sums over pairs.
+
+    "types" takes the printed factor exp(-rate t S). "density" takes it for a Normal density of p_j around p_k, which
+    brings t^(1/2) for each pair of clusters and feature.
+    """
+    prior = priors.precision
+    assert isinstance(prior, GammaPrior)
+    more = 0.5 * n_pairs if plan.type_coupling == "density" else 0.0
+    rate = prior.rate + state.separation_rate * np.maximum(gaps, 0.0)
+    return state._replace(shape=np.full_like(state.shape, prior.shape + more), rate=rate)
 
 
 # Below this a precision would overflow when inverted; only an underflowing Gamma draw gets there.
@@ -155,15 +168,6 @@ def grid_weights(state: State, count: Floats, square: Floats, log_weight: Floats
 
 
 @kernel
-def log_sum(values: Floats) -> float:
-    largest = values.max()
-    total = 0.0
-    for value in values:
-        total += np.exp(value - largest)
-    return largest + np.log(total)
-
-
-@kernel
 def draw_row(
     rng: np.random.Generator, state: State, count: Floats, square: Floats, grid_log: Floats, row: Floats
 ) -> None:
@@ -183,6 +187,18 @@ def grown(rows: Floats, n: int) -> Floats:
     larger = np.ones((2 * n, rows.shape[1]))
     larger[: rows.shape[0]] = rows
     return larger
+
+
+@kernel
+def list_types(candidate: Integers, log_weight: Floats, counts: Integers, high: int, logs: Floats) -> int:
+    """The types in use below slot `high` and the logs of their counts; returns how many there are."""
+    m = 0
+    for kind in range(high):
+        if counts[kind] > 0:
+            candidate[m] = kind
+            log_weight[m] = logs[counts[kind]]
+            m += 1
+    return m
 
 
 @kernel
@@ -215,12 +231,7 @@ def resample_types(
         own, slot, observed, complete = types[i], state.cluster[i], items.observed[i], items.complete[i]
         squared_residuals(items, i, means[slot], square)
         counts[own] -= 1
-        m = 0
-        for kind in range(high):
-            if counts[kind] > 0:
-                candidate[m] = kind
-                log_weight[m] = logs[counts[kind]]
-                m += 1
+        m = list_types(candidate, log_weight, counts, high, logs)
         add_log_densities(log_weight, candidate, m, precision, log_precision, half_log, observed, complete, square)
         candidate[m] = NEW
         if state.grid.shape[0] > 0:
@@ -269,3 +280,63 @@ def resample_precisions(rng: np.random.Generator, items: Items, state: State, me
         if used[kind]:
             draw_row(rng, state, count[kind], square[kind], grid_log, precision[kind])
     return precision
+
+
+@kernel
+def resample_types_by_auxiliary(
+    rng: np.random.Generator, items: Items, state: State, means: Floats, log_new_factor: float, n_auxiliary: int
+) -> tuple[Integers, Floats, int]:
+    """One pass over every item's type; returns type slots, precision rows and how many items moved."""
+    n, n_features = items.points.shape
+    types = state.type.copy()
+    high = types.max() + 1
+    precision = grown(state.precision.copy(), high + 1)
+    counts = slot_counts(types, n + 2)
+    logs = log_table(n)
+    log_share = np.log(state.type_concentration / n_auxiliary) + log_new_factor
+    square = np.empty(n_features)
+    nothing = np.zeros(n_features)
+    grid_log = np.empty(state.grid.shape[0])
+    log_weight = np.empty(n + 2 + n_auxiliary)
+    candidate = np.empty(n + 2 + n_auxiliary, np.int64)
+    auxiliary = np.empty((n_auxiliary, n_features))
+    every = np.arange(n_auxiliary)
+    moved = 0
+    for i in range(n):
+        own, observed, complete = types[i], items.observed[i], items.complete[i]
+        squared_residuals(items, i, means[state.cluster[i]], square)
+        counts[own] -= 1
+        m = list_types(candidate, log_weight, counts, high, logs)
+        log_rows, half = logs_of(precision)
+        add_log_densities(log_weight, candidate, m, precision, log_rows, half, observed, complete, square)
+        # A type that only this item used is not lost: it is the first of the auxiliary ones.
+        kept = counts[own] == 0
+        if kept:
+            auxiliary[0] = precision[own]
+        for a in range(int(kept), n_auxiliary):
+            draw_row(rng, state, nothing, nothing, grid_log, auxiliary[a])
+        log_rows, half = logs_of(auxiliary)
+        opened = log_weight[m : m + n_auxiliary]
+        opened[:] = log_share
+        add_log_densities(opened, every, n_auxiliary, auxiliary, log_rows, half, observed, complete, square)
+        candidate[m : m + n_auxiliary] = NEW
+        pick = choose(rng, log_weight, m + n_auxiliary)
+        chosen = candidate[pick]
+        if chosen == NEW:
+            chosen = lowest_empty(counts, 0)
+            precision = grown(precision, chosen + 1)
+            precision[chosen] = auxiliary[pick - m]
+        counts[chosen] += 1
+        high = max(high, chosen + 1)
+        while counts[high - 1] == 0:
+            high -= 1
+        types[i] = chosen
+        moved += chosen != own
+    return types, precision, moved
+
+
+@kernel
+def logs_of(rows: Floats) -> tuple[Floats, Floats]:
+    """Logarithms of precision rows, and half their sum by row."""
+    log_rows = np.log(rows)
+    return log_rows, 0.5 * log_rows.sum(axis=1)

@@ -8,20 +8,10 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.chains.arithmetic import slot_counts, sum_of_logs
+from scdp.chains.arithmetic import log_sum, slot_counts, sum_of_logs
 from scdp.chains.items import Items
 from scdp.chains.state import State
-from scdp.chains.vectors.clusters import LOG_2PI, log_prior_of_labels
-
-
-@kernel
-def log_given_mean(items: Items, i: int, row: Floats, mean: Floats) -> float:
-    """Log density of item i given a mean, without the terms in log precision."""
-    square = 0.0
-    for f in range(row.shape[0]):
-        gap = items.points[i, f] - mean[f]
-        square += items.observed[i, f] * row[f] * gap * gap
-    return -0.5 * square
+from scdp.chains.vectors.clusters import LOG_2PI, log_given_mean, log_prior_of_labels
 
 
 @kernel
@@ -238,8 +228,7 @@ def log_grid_normalizer(state: State, gaps: Floats) -> float:
     terms = np.empty(state.grid.shape[0])
     for g in range(terms.shape[0]):
         terms[g] = state.grid_log_weight[g] - state.separation_rate * (state.grid[g] * gaps).sum()
-    largest = terms.max()
-    return largest + np.log(np.exp(terms - largest).sum())
+    return log_sum(terms)
 
 
 @kernel

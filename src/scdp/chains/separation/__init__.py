@@ -1,1 +1,0 @@
-"""Kernels of SCDP-3, which couples precisions and means."""
