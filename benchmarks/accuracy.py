@@ -163,8 +163,7 @@ def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
 
 def paper_task(name: str) -> Problem:
     """The paper's parts, with its own comparisons, with richer ones, and with those proposed."""
-    from scdp.paper.protocol import name_within_groups
-    from scdp.paper.tasks import load_problem
+    from scdp.paper.tasks import load_problem, name_within_groups
 
     problem = load_problem(name, 0)
     assert problem.spec is not None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from scdp import metrics
-from scdp.paper.protocol import Effort, sampling
+from scdp.paper.systems import Effort, sampling
 from scdp.paper.tasks import find_published, load_problem
 
 READINGS = (

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from scdp import SCDP, metrics
-from scdp.paper.baselines.pairs import take_raw
+from scdp.estimators.inputs import codes
+from scdp.paper.baselines.surface import take_raw
 from scdp.paper.datasets import load_references
 from scdp.paper.datasets.tables import TEST_DIGITS, TRAIN_DIGITS, draw_rows, load_usps, shrink, standardize_pixels
-from scdp.paper.protocol import codes_of, join_parts
-from scdp.paper.tasks import references_spec
+from scdp.paper.tasks import join_parts, references_spec
 
 # What pixels in [-1, 1] are multiplied by.
 PIXEL_SCALES = {"pixels": 1.0, "sums": 4.0, "0-16": 8.0, "0-255": 127.5, "0-32": 16.0, "0-64": 32.0, "0-128": 64.0}
@@ -58,7 +58,7 @@ def references(scale: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     whole = join_parts(task.train, task.test)
     distances = compute_distances(whole.data, references_spec().fit(whole.data), None)
     square = take_raw(distances).square() if scale == "raw" else float(scale) * distances.scaled().square()
-    truth = codes_of(whole.clusters)
+    truth = codes(whole.clusters)
     return square, np.where(np.arange(len(truth)) < len(task.train), truth, -1), truth
 
 

@@ -19,8 +19,7 @@ from scdp.datasets import Labelled
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper import baselines
-from scdp.paper.protocol import name_within_groups
-from scdp.paper.tasks import load_problem
+from scdp.paper.tasks import load_problem, name_within_groups
 
 TEXT = "references,references-kearns,references-schapire,identity,coreference"
 TASKS = ",".join([TEXT, *(f"digits-{seed}" for seed in range(10))])

@@ -13,7 +13,8 @@ from benchmarks.paper_page.chapters import score
 from benchmarks.paper_page.curves import Curve, Fits, fit_priors
 from benchmarks.paper_page.document import Block, Figure, Heading, Paragraph, TextTable
 from scdp.errors import MissingExtraError
-from scdp.paper.results import Part, write_bytes_atomically
+from scdp.io.atomic import write_bytes
+from scdp.paper.results import Part
 from scdp.paper.systems import SYSTEMS, Settings
 from scdp.paper.tasks import TASKS, load_problem
 
@@ -164,7 +165,8 @@ def _fit_task(name: str, settings: Settings) -> Fits:
 def figure1_chapter(fits: Sequence[Fits], out: Path) -> list[Block]:
     """Figure 1 with the table of scores; writes figures/figure1.png."""
     path = out / "figures" / "figure1.png"
-    write_bytes_atomically(path, clusters_by_items(fits))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, clusters_by_items(fits))
     return [
         Heading("Is a Dirichlet process the right prior? (Figure 1)"),
         Figure(
@@ -224,7 +226,8 @@ def _types(task: str, part: Part, out: Path) -> list[Block]:
     shown = common_types(part["types"])
     title = f"{TASKS[task].title}: types of {SYSTEMS[part['system']].title}"
     path = out / "figures" / f"types-{task}.png"
-    write_bytes_atomically(path, reference_types(shown, title))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, reference_types(shown, title))
     rest = len(part["types"]["share"]) - len(shown["share"])
     caption = (
         f"{title}, the model with the best test F, at the end of its chain with the greatest log joint. "

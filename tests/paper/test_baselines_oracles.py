@@ -11,8 +11,8 @@ from scdp.compare.distances import PairLayout
 from scdp.errors import InputError
 from scdp.metrics import f_score
 from scdp.paper.baselines import RCA, DPMixture, OracleKMeans, XingK
-from scdp.paper.baselines.oracle_k_means import covariance_within, variance_within
-from scdp.paper.baselines.pairs import PairTable
+from scdp.paper.baselines.simple import covariance_within, variance_within
+from scdp.paper.baselines.surface import PairTable
 from scdp.paper.baselines.xing_k import (
     add_ridge,
     diagonal_objective,

@@ -12,9 +12,11 @@ from scdp.errors import InputError
 from scdp.linkage.training.folds import held_out_halves, held_out_sets
 from scdp.metrics import f_score
 from scdp.paper.baselines.binary import golden_section
-from scdp.paper.baselines.oracle_k_means import implicit_k_means, squared_length, to_means
-from scdp.paper.baselines.pairs import (
+from scdp.paper.baselines.simple import implicit_k_means, squared_length, to_means
+from scdp.paper.baselines.structured import correlation_clustering, merge_greedily, move_items
+from scdp.paper.baselines.surface import (
     PairTable,
+    Steps,
     best_threshold,
     compare_items,
     cut,
@@ -24,8 +26,6 @@ from scdp.paper.baselines.pairs import (
     score_cuts,
     within_groups,
 )
-from scdp.paper.baselines.structured import correlation_clustering, merge_greedily, move_items
-from scdp.paper.baselines.surface import Steps
 from scdp.table.records import records_from
 
 GROUPS = np.array(["b", "a", "b", "c", "a", "b", "a"])

@@ -14,12 +14,11 @@ from scdp.compare.distances import compute_distances
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
 from scdp.paper import tasks as paper
-from scdp.paper.baselines.pairs import take_raw
-from scdp.paper.protocol import Effort, Outcome, Watch, join_parts
+from scdp.paper.baselines.surface import take_raw
 from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
 from scdp.paper.run import one_thread_a_library, plan_jobs, run
-from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Settings, chosen_systems
-from scdp.paper.tasks import TASKS, Problem, chosen_tasks
+from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Effort, Outcome, Settings, Watch, chosen_systems
+from scdp.paper.tasks import TASKS, Problem, chosen_tasks, join_parts
 from scdp.table.records import records_from
 from scdp.table.spec import Spec
 

@@ -18,8 +18,7 @@ from scdp import metrics
 from scdp.errors import InputError
 from scdp.io.atomic import PART, Staged, find_leftovers, remove, write_bytes
 from scdp.io.untrusted import parse_json, read_bytes
-from scdp.paper.protocol import Outcome
-from scdp.paper.systems import SYSTEMS, Settings, System
+from scdp.paper.systems import SYSTEMS, Outcome, Settings, System
 from scdp.paper.tasks import FEATURES, METRICS, TASKS, Problem, find_published
 
 Part = dict[str, Any]
@@ -32,13 +31,8 @@ logger = logging.getLogger(__name__)
 
 def write_atomically(path: Path, text: str) -> None:
     """The whole text under its name, or what was there before: never a half of it, whenever the process dies."""
-    write_bytes_atomically(path, text.encode())
-
-
-def write_bytes_atomically(path: Path, content: bytes) -> None:
-    """Bytes as `write_atomically` writes text."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, content)
+    write_bytes(path, text.encode())
 
 
 def check_results_target(out: Path) -> None:
@@ -227,7 +221,7 @@ def _row(task: str, features: str, system: System, repeats: list[Part]) -> Row:
         "seconds": _mean(part["seconds"] for part in repeats),
         "chains": first["chains"],
         "sweeps": first["sweeps"],
-        "r_hat": _worst(part["r_hat"] for part in repeats),
+        "r_hat": max((part["r_hat"] for part in repeats if part["r_hat"] is not None), default=None),
         "repeats": len(repeats),
         "standard_error": _standard_errors([part["metrics"] for part in repeats]),
         "more_metrics": _means(part["more_metrics"] for part in repeats),
@@ -250,11 +244,6 @@ def _mean(values: Iterable[float]) -> float | int:
 def _mean_or_none(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def _worst(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known) if known else None
 
 
 def _means(scores: Iterable[dict[str, float]]) -> dict[str, float]:

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,9 +23,8 @@ from scdp.estimators.checks import FEWER_DRAWS, Extent, chain_needs, split_group
 from scdp.estimators.inputs import Compared, Points
 from scdp.io.atomic import FolderLock
 from scdp.io.memory import Need, require
-from scdp.paper.protocol import Effort
 from scdp.paper.results import Part, Parts, check_results_target, score_part
-from scdp.paper.systems import Settings, System
+from scdp.paper.systems import Effort, Settings, System
 from scdp.paper.tasks import DRAWN_BY_SEED, Problem, load_problem
 
 
@@ -112,9 +110,7 @@ class RunProgress:
             self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
     def say(self, line: str) -> None:

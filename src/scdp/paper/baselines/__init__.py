@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scdp.paper.baselines.binary import Binary, ModernBinary
-from scdp.paper.baselines.oracle_k_means import RCA, DPMixture, OracleKMeans
+from scdp.paper.baselines.simple import RCA, Coarse, DPMixture, Fine, NameMatch, OracleKMeans, SameHead
 from scdp.paper.baselines.structured import ClusterSVM, GraphPartition
-from scdp.paper.baselines.surface import Baseline, Coarse, Fine, NameMatch, SameHead
+from scdp.paper.baselines.surface import Baseline
 from scdp.paper.baselines.xing_k import XingK
 
 __all__ = [

@@ -17,15 +17,20 @@ from scdp.blocking.by_size import learn_ladder
 from scdp.compare.distances import PairLayout
 from scdp.compare.features import MOST_PAIRS
 from scdp.linkage.training.folds import canonical_labels, held_out_halves, held_out_sets
-from scdp.paper.baselines.pairs import (
+from scdp.paper.baselines.surface import (
     LINKS,
+    UNKNOWN,
     Compared,
     CutScores,
+    Items,
     PairBaseline,
     PairTable,
+    Rows,
     ScoredPairBaseline,
+    Steps,
     Vectors,
     best_threshold,
+    check_items,
     cut,
     merge_trees,
     pair_features,
@@ -33,7 +38,6 @@ from scdp.paper.baselines.pairs import (
     score_cuts,
     within_groups,
 )
-from scdp.paper.baselines.surface import UNKNOWN, Items, Rows, Steps, check_items
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -142,7 +146,11 @@ class Binary(ScoredPairBaseline):
             steps.done("gamma and C")
             return tried[log_gamma, log_c]
 
-        best_gamma, best_c = _in_turn(accuracy)
+        # Gamma for a given C, then C for that gamma, and both again.
+        best_gamma, best_c = 0.0, 0.0
+        for _ in range(ROUNDS):
+            best_gamma = golden_section(partial(accuracy, log_c=best_c), *LOG2_GAMMA, CALLS)
+            best_c = golden_section(partial(accuracy, best_gamma), *LOG2_C, CALLS)
         self.gamma_, self.C_ = 2.0**best_gamma, 2.0**best_c
         self.pair_accuracy_ = tried[best_gamma, best_c]
 
@@ -204,19 +212,6 @@ class PairColumns:
         missing = np.isnan(raw)
         filled = np.where(missing, 0.0, (raw - self.mean) / self.spread)
         return np.hstack([filled, missing[:, self.may_miss]]).astype(np.float32)
-
-
-def _in_turn(accuracy: Callable[[float, float], float]) -> tuple[float, float]:
-    """Gamma for a given C, then C for that gamma, and both again."""
-    log_gamma, log_c = 0.0, 0.0
-    for _ in range(ROUNDS):
-        log_gamma = golden_section(partial(_swap_arguments, accuracy, log_c), *LOG2_GAMMA, CALLS)
-        log_c = golden_section(partial(accuracy, log_gamma), *LOG2_C, CALLS)
-    return log_gamma, log_c
-
-
-def _swap_arguments(accuracy: Callable[[float, float], float], log_c: float, log_gamma: float) -> float:
-    return accuracy(log_gamma, log_c)
 
 
 def _decision(machine: Any, features: Features) -> NDArray[np.float64]:

@@ -20,15 +20,16 @@ from scdp._typing import Features, Floats, Integers
 from scdp.compare.distances import PairLayout
 from scdp.linkage.training.folds import held_out_sets
 from scdp.metrics import f_score
-from scdp.paper.baselines.pairs import (
+from scdp.paper.baselines.surface import (
     Compared,
     PairTable,
+    Rows,
     ScoredPairBaseline,
+    Steps,
     pair_features,
     sample_pairs,
     within_groups,
 )
-from scdp.paper.baselines.surface import Rows, Steps
 from scdp.table.spec import Spec
 
 
@@ -238,11 +239,33 @@ def prepare_pairs(items: Compared, labels: Integers, rng: np.random.Generator) -
     return table, intervals, intervals.codes(features)
 
 
+class LinearBaseline(ScoredPairBaseline):
+    """Clusters each group by correlation clustering of w . phi."""
+
+    intervals_: Intervals
+    weights_: Weights
+    random_state: int
+
+    def _cluster_pairs(self, items: Compared) -> Integers:
+        codes = self.intervals_.codes(pair_features(items))
+        return cluster_groups(items.layout, score_pairs(self.weights_, codes))
+
+    def _quarters(self, items: Compared, labels: Integers) -> Iterator[tuple[Compared, Integers, Compared, Integers]]:
+        """Four times: what to learn from with its labels, and a quarter of the clusters with theirs to judge by."""
+        for held in held_out_sets(labels, items.layout.group, 4, np.random.default_rng(self.random_state)):
+            rest, there = np.setdiff1d(np.arange(len(labels)), held), items.take(held)
+            yield items.take(rest), labels[rest], there, within_groups(there.layout, labels[held])
+
+    def _score_held_out(self, there: Compared, gold: Integers) -> float:
+        """The F of what the weights at hand make of items that were held out."""
+        return float(f_score(gold, within_groups(there.layout, self._cluster_pairs(there))))
+
+
 CHUNK = 200
 TRIED_C = (1e2, 1e3, 1e4, 1e5)
 
 
-class ClusterSVM(ScoredPairBaseline):
+class ClusterSVM(LinearBaseline):
     """min_w  1/2 ||w||^2 + C mean_documents max_c [ loss(c) + w . Psi(c) - w . Psi(gold) ]
 
     Psi(c) is the sum of phi over the pairs that c puts together, divided by the number of pairs; the loss is the
@@ -275,15 +298,10 @@ class ClusterSVM(ScoredPairBaseline):
     def _best_c(self, items: Compared, labels: Integers, steps: Steps) -> float:
         """The C with the best mean F of held-out quarters, after a quarter of the updates."""
         scores = np.zeros(len(TRIED_C))
-        folds = held_out_sets(labels, items.layout.group, 4, np.random.default_rng(self.random_state))
-        for number, held in enumerate(folds):
-            rest = np.setdiff1d(np.arange(len(labels)), held)
-            here, there = items.take(rest), items.take(held)
-            gold = within_groups(there.layout, labels[held])
+        for number, (here, known, there, gold) in enumerate(self._quarters(items, labels)):
             for place, c in enumerate(TRIED_C):
-                self._train(here, labels[rest], c, self.n_updates // 4)
-                found = within_groups(there.layout, self._cluster_pairs(there))
-                scores[place] += f_score(gold, found) / len(folds)
+                self._train(here, known, c, self.n_updates // 4)
+                scores[place] += self._score_held_out(there, gold)
             steps.done(f"C, fold {number + 1}")
         return TRIED_C[int(np.argmax(scores))]
 
@@ -298,10 +316,6 @@ class ClusterSVM(ScoredPairBaseline):
             if number >= n_updates // 2:
                 total += weights
         self.weights_ = total / (n_updates - n_updates // 2)
-
-    def _cluster_pairs(self, items: Compared) -> Integers:
-        codes = self.intervals_.codes(pair_features(items))
-        return cluster_groups(items.layout, score_pairs(self.weights_, codes))
 
 
 def most_violating(weights: Weights, document: Sheet, codes: Codes) -> tuple[Weights, float]:
@@ -320,14 +334,14 @@ def most_violating(weights: Weights, document: Sheet, codes: Codes) -> tuple[Wei
     return sum_features(mine, amounts, weights.shape), slack
 
 
-class GraphPartition(ScoredPairBaseline):
+class GraphPartition(LinearBaseline):
     """Edges of a complete graph carry w . phi(pair); a clustering scores the sum of the edges inside clusters.
 
     For each training document in turn (whole clusters, about 200 items at a time, where there are none) the best
     clustering is found approximately by `correlation_clustering`, and w moves towards the pairs it wrongly parts
     and away from those it wrongly joins, by the mean over the document's pairs; the mean of all w is kept. How many
     updates, of `updates`, has the best mean F on held-out quarters of the clusters (or documents). phi says in which
-    interval each feature lies (`linear_scores`). After `fit`: `weights_`, `n_updates_`, and `mistakes_`, the share
+    interval each feature lies (`Intervals`). After `fit`: `weights_`, `n_updates_`, and `mistakes_`, the share
     of wrong pairs at each update.
     """
 
@@ -350,15 +364,11 @@ class GraphPartition(ScoredPairBaseline):
         steps.done("all training pairs")
 
     def _best_number(self, items: Compared, labels: Integers, steps: Steps) -> int:
-        folds = held_out_sets(labels, items.layout.group, 4, np.random.default_rng(self.random_state))
         scores = dict.fromkeys(self.updates, 0.0)
-        for number, held in enumerate(folds):
-            rest, there = np.setdiff1d(np.arange(len(labels)), held), items.take(held)
-            gold = within_groups(there.layout, labels[held])
-            means = self._train(items.take(rest), labels[rest], self.updates)
-            for stop, weights in means.items():
+        for number, (here, known, there, gold) in enumerate(self._quarters(items, labels)):
+            for stop, weights in self._train(here, known, self.updates).items():
                 self.weights_ = weights
-                scores[stop] += f_score(gold, within_groups(there.layout, self._cluster_pairs(there)))
+                scores[stop] += self._score_held_out(there, gold)
             steps.done(f"fold {number + 1}")
         return max(scores, key=scores.__getitem__)
 
@@ -377,10 +387,6 @@ class GraphPartition(ScoredPairBaseline):
             if number + 1 in stops:
                 means[number + 1] = total / (number + 1)
         return means
-
-    def _cluster_pairs(self, items: Compared) -> Integers:
-        codes = self.intervals_.codes(pair_features(items))
-        return cluster_groups(items.layout, score_pairs(self.weights_, codes))
 
 
 def perceptron_update(weights: Weights, document: Sheet, codes: Codes) -> tuple[Weights, float]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from scdp._typing import Floats, Integers
-from scdp.compare.distances import Distances, PairLayout
+from scdp.compare.distances import Distances
 from scdp.errors import InputError
-from scdp.paper.baselines.oracle_k_means import OracleBaseline, k_means_under
-from scdp.paper.baselines.pairs import Compared, PairTable, Vectors, pair_features, sample_pairs, take_raw
-from scdp.paper.baselines.surface import Steps
+from scdp.paper.baselines.simple import OracleBaseline, k_means_under
+from scdp.paper.baselines.surface import (
+    Compared,
+    PairTable,
+    Steps,
+    Vectors,
+    pair_features,
+    sample_pairs,
+    take_raw,
+    within_groups,
+)
 from scdp.table.spec import Spec
 
 TOLERANCE = 1e-8
@@ -285,19 +291,14 @@ class XingK(OracleBaseline):
         found = {name: self._cluster_by(items, metric, told) for name, metric in self.metrics_.items()}
         self.best_setting_ = next(iter(found))
         if gold is not None:
-            self.best_setting_ = max(
-                found, key=lambda name: f_score(_joint(items.layout, gold), _joint(items.layout, found[name]))
-            )
+            truth = within_groups(items.layout, gold)
+            self.best_setting_ = max(found, key=lambda name: f_score(truth, within_groups(items.layout, found[name])))
         return found[self.best_setting_]
 
     def _cluster_by(self, items: Compared, metric: Floats, told: list[int]) -> Integers:
         if metric.ndim == 2 and isinstance(items, Vectors) and np.isnan(items.values).any():
             raise InputError("XingK learned a full matrix: X may not have missing values; use form='diagonal'")
         return k_means_under(items, metric, told, self.n_starts, self.random_state)
-
-
-def _joint(layout: PairLayout, labels: Integers) -> list[tuple[Any, Any]]:
-    return list(zip(layout.group.tolist(), labels.tolist(), strict=True))
 
 
 def _moments(items: Compared, table: PairTable, pairs: Integers, full: bool) -> Floats:

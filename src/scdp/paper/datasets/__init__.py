@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from scdp.paper.datasets.coreference import load_coreference
-from scdp.paper.datasets.readers import load_ace
+from scdp.paper.datasets.coreference import load_ace, load_coreference
 from scdp.paper.datasets.tables import (
     load_cora,
     load_digits_task,

@@ -1,21 +1,32 @@
-"""Which names in a document mean the same: proper-noun mentions of GUM, one clustering a document."""
+"""Which names in a document mean the same: proper-noun mentions of GUM or of ACE, one clustering a document.
+
+ACE's annotations (APF) count characters of the source without its tags; `START` and `END` are both inside the span.
+"""
 
 from __future__ import annotations
 
+import html
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scdp.datasets.generate import Labelled, Task
 from scdp.errors import InputError
+from scdp.io.untrusted import read_bytes
 from scdp.paper.datasets.files import require
 from scdp.paper.datasets.tables import read_text
 from scdp.table.records import records_from
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
 
 KINDS = ("person", "organization", "place")
 # Lower-case words that may stand between two capitalised ones inside one name.
@@ -240,15 +251,135 @@ def read_documents(archive: Path) -> Iterator[tuple[str, str]]:
 
 def labelled_mentions(found: list[tuple[str, Mention]], source: str) -> Labelled:
     """Mentions as a table; clusters are local to their document."""
-    docs = [doc for doc, _ in found]
-    columns: dict[str, list[str | None]] = {
-        "name": [mention.name for _, mention in found],
-        "span": [mention.span for _, mention in found],
-        "head": [mention.head for _, mention in found],
-        "etype": [mention.kind for _, mention in found],
-        "genre": [doc.split("_")[1] for doc in docs],
-        "doc": list(docs),
-    }
-    clusters = np.array([f"{doc}/{mention.group}" for doc, mention in found])
-    ids = np.array([f"{doc}:{mention.first}-{mention.last}" for doc, mention in found])
-    return Labelled(records_from(columns, source), clusters, ids, np.array(docs))
+    rows = []
+    for doc, one in found:
+        id, genre = f"{doc}:{one.first}-{one.last}", doc.split("_")[1]
+        rows.append((id, f"{doc}/{one.group}", one.name, one.span, one.head, one.kind, genre, doc))
+    return make_table(rows, source)
+
+
+# A mention for a table: its id, its cluster, and these cells.
+Row = tuple[str, ...]
+COLUMNS = ("name", "span", "head", "etype", "genre", "doc")
+
+
+def make_table(rows: Sequence[Row], source: str) -> Labelled:
+    """Ids, clusters and cells of mentions as labelled records, one clustering a document."""
+    ids, clusters, *cells = zip(*rows, strict=True) if rows else [()] * (2 + len(COLUMNS))
+    columns = dict(zip(COLUMNS, map(list, cells), strict=True))
+    labels, names, docs = (np.array(each, dtype=np.str_) for each in (clusters, ids, columns["doc"]))
+    return Labelled(records_from(columns, source), labels, names, docs)
+
+
+_KINDS = {"PER": "person", "ORG": "organization", "GPE": "place", "LOC": "place", "FAC": "place"}
+# The one declaration APF files carry: an external DTD, without anything of their own between brackets.
+_DOCTYPE = re.compile(
+    rb"""\A((?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?)<!DOCTYPE\s+\w+\s+SYSTEM\s+(?:"[^"<>\[\]]*"|'[^'<>\[\]]*')\s*>"""
+)
+_TAG = re.compile(r"<[^<>]*>")
+# Documents of ACE have some tens of kilobytes.
+LARGEST_FILE = 16 << 20
+LONGEST_OFFSET = 12
+
+
+def load_ace(folder: str | PathLike[str]) -> Labelled:
+    """The proper-noun mentions of every document under `folder`, in the columns of `load_coreference`."""
+    paths = sorted(Path(folder).rglob("*.apf.xml"))
+    if not paths:
+        raise InputError(f"{folder}: there is no .apf.xml file in this folder; give the folder of ACE's documents")
+    return make_table([row for path in paths for row in read_document(path)], str(folder))
+
+
+def read_document(apf: Path) -> list[Row]:
+    """The mentions of type NAM of one document, checked against its source text."""
+    root = _parse_apf(apf)
+    source = apf.with_name(apf.name.removesuffix(".apf.xml") + ".sgm")
+    document = root.find("document")
+    if document is None:
+        raise InputError(f"{apf}: there is no <document> element; is this an APF file?")
+    named = list(_named_mentions(document))
+    text = _text_that_fits(source, [span for _, mention in named for span in mention.iter("charseq")], apf)
+    doc, genre = _attribute(document, "DOCID", apf), root.get("SOURCE", "unknown")
+    return [_ace_mention(entity, mention, text, doc, genre, apf) for entity, mention in named]
+
+
+def _named_mentions(document: Element) -> Iterator[tuple[Element, Element]]:
+    for entity in document.findall("entity"):
+        for mention in entity.findall("entity_mention"):
+            if mention.get("TYPE") == "NAM":
+                yield entity, mention
+
+
+def _ace_mention(entity: Element, mention: Element, text: str, doc: str, genre: str, apf: Path) -> Row:
+    span = _words(text, _range(mention.find("extent/charseq"), apf))
+    name = _words(text, _range(mention.find("head/charseq"), apf))
+    kind = _attribute(entity, "TYPE", apf)
+    id = _attribute(mention, "ID", apf)
+    if not name:
+        raise InputError(f"{apf}: the head of mention {id} is blank in the source")
+    group = f"{doc}/{_attribute(entity, 'ID', apf)}"
+    return f"{doc}:{id}", group, name, span, name.split()[-1], _KINDS.get(kind, kind.lower()), genre, doc
+
+
+def _attribute(element: Element, name: str, apf: Path) -> str:
+    value = element.get(name)
+    if not value:
+        raise InputError(f"{apf}: an element <{element.tag}> has no attribute {name}")
+    return value
+
+
+def _range(charseq: Element | None, apf: Path) -> tuple[int, int]:
+    if charseq is None:
+        raise InputError(f"{apf}: a named mention lacks the <charseq> of its extent or head")
+    cells = [_attribute(charseq, name, apf) for name in ("START", "END")]
+    if not all(cell.isascii() and cell.isdigit() and len(cell) <= LONGEST_OFFSET for cell in cells):
+        raise InputError(f"{apf}: START {cells[0]!r:.40} and END {cells[1]!r:.40} must be character offsets")
+    return int(cells[0]), int(cells[1]) + 1
+
+
+def _words(text: str, between: tuple[int, int]) -> str:
+    return " ".join(html.unescape(text[slice(*between)]).split())
+
+
+def _text_that_fits(path: Path, spans: list[Element], apf: Path) -> str:
+    """The source without tags, with `&amp;` as written or as one character: releases count it differently."""
+    try:
+        written = _TAG.sub("", read_bytes(path, LARGEST_FILE).decode("utf-8").replace("\r\n", "\n"))
+        unescaped = html.unescape(written)
+    # Python refuses to make a number of more than some thousand digits, as a character reference can have.
+    except ValueError as error:
+        raise InputError(f"{path}: the source text of {apf.name} cannot be read ({error})") from error
+    for text in (written, unescaped):
+        if all(_agrees(text, span, apf) for span in spans):
+            return text
+    wrong = next(span for span in spans if not _agrees(written, span, apf))
+    raise InputError(
+        f"{apf}: characters {wrong.get('START')} to {wrong.get('END')} of {path.name} are not {wrong.text!r};"
+        " annotation and source do not belong together"
+    )
+
+
+def _agrees(text: str, span: Element, apf: Path) -> bool:
+    first, end = _range(span, apf)
+    expected = " ".join((span.text or "").split())
+    return first < end <= len(text) and (not expected or _words(text, (first, end)) == expected)
+
+
+def _parse_apf(apf: Path) -> Element:
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml.common import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
+    try:
+        content = _DOCTYPE.sub(rb"\1", read_bytes(apf, LARGEST_FILE), count=1)
+        root: Element = fromstring(content, forbid_dtd=True)
+    except DefusedXmlException as error:
+        raise InputError(
+            f"{apf}: declares a document type or entities of its own, which are not read; remove them"
+        ) from error
+    except InputError:
+        raise
+    except (ParseError, ValueError, LookupError) as error:
+        raise InputError(f"{apf}: is not readable XML ({error})") from error
+    return root

