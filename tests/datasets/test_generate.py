@@ -63,10 +63,12 @@ def test_columns_cells_and_identifiers(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_seed_same_records_whatever_the_global_state(kind):
     np.random.seed(1)  # noqa: NPY002
-    one, types = make_records(500, kind, seed=7, return_types=True)
+    one = make_records(500, kind, seed=7)
+    types = one.types
     np.random.seed(2)  # noqa: NPY002
     before = np.random.get_state()[1].tolist()  # noqa: NPY002
-    again, types_again = make_records(500, kind, seed=7, return_types=True)
+    again = make_records(500, kind, seed=7)
+    types_again = again.types
     assert cells(one) == cells(again)
     assert one.clusters.tolist() == again.clusters.tolist()
     assert types.tolist() == types_again.tolist()
@@ -76,8 +78,10 @@ def test_same_seed_same_records_whatever_the_global_state(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_levels_leave_entities_and_types_alone(kind):
-    quiet, types = make_records(2000, kind, missing=0, typos=0, return_types=True)
-    noisy, noisy_types = make_records(2000, kind, missing=0.3, typos=0.2, return_types=True)
+    quiet = make_records(2000, kind, missing=0, typos=0)
+    types = quiet.types
+    noisy = make_records(2000, kind, missing=0.3, typos=0.2)
+    noisy_types = noisy.types
     assert quiet.clusters.tolist() == noisy.clusters.tolist()
     assert types.tolist() == noisy_types.tolist()
     assert cells(quiet) != cells(noisy)
@@ -113,7 +117,7 @@ def test_records_of_an_entity_are_not_neighbours():
 def test_reference_types_have_their_shares(kind):
     n = 30_000
     for n_types in (1, 3, len(REFERENCE_TYPES[kind])):
-        _, types = make_records(n, kind, n_types=n_types, return_types=True)
+        types = make_records(n, kind, n_types=n_types).types
         shares = np.array([profile.share for profile in REFERENCE_TYPES[kind][:n_types]])
         shares /= shares.sum()
         counts = np.bincount(types, minlength=n_types)
@@ -135,7 +139,8 @@ def test_without_noise_a_cluster_is_written_one_way(kind):
 
 def test_types_write_people_as_they_say():
     full = clean(4000, "people")
-    made, types = make_records(4000, "people", missing=0, typos=0, return_types=True)
+    made = make_records(4000, "people", missing=0, typos=0)
+    types = made.types
     names = [profile.name for profile in REFERENCE_TYPES["people"]]
     for row, code in enumerate(types.tolist()):
         first, surname = full.data["first_name"][row], full.data["surname"][row]
@@ -148,7 +153,8 @@ def test_types_write_people_as_they_say():
 
 def test_types_write_citations_as_they_say():
     full = clean(4000, "citations")
-    made, types = make_records(4000, "citations", missing=0, typos=0, return_types=True)
+    made = make_records(4000, "citations", missing=0, typos=0)
+    types = made.types
     names = [profile.name for profile in REFERENCE_TYPES["citations"]]
     for row, code in enumerate(types.tolist()):
         authors = [author.split(" ") for author in full.data["author"][row].split(" and ")]
@@ -165,7 +171,8 @@ def test_types_write_citations_as_they_say():
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_values_follow_their_rate(kind):
     n, missing = 30_000, 0.1
-    made, types = make_records(n, kind, missing=missing, return_types=True)
+    made = make_records(n, kind, missing=missing)
+    types = made.types
     factors = np.array([profile.missing_factor for profile in REFERENCE_TYPES[kind]])
     for name in made.data.names:
         empty = np.array([cell is None for cell in made.data[name]])
@@ -185,7 +192,8 @@ def test_all_missing_leaves_the_required_field():
 def test_typos_follow_their_rate(kind):
     n, typos = 30_000, 0.05
     true = make_records(n, kind, missing=0, typos=0)
-    made, types = make_records(n, kind, missing=0, typos=typos, return_types=True)
+    made = make_records(n, kind, missing=0, typos=typos)
+    types = made.types
     sloppy = types == [profile.name for profile in REFERENCE_TYPES[kind]].index("sloppy")
     for name in made.data.names:
         wrong = made.data[name] != true.data[name]

@@ -73,7 +73,7 @@ def load_demo(name: str) -> tuple[Records, Records, NDArray[np.object_]]:
     import numpy as np
 
     from scdp.datasets import make_tables
-    from scdp.datasets.tutorial import make_dozen
+    from scdp.datasets.generate import make_dozen
     from scdp.table.records import Records
 
     made = Records(make_tables(name)[name], source=f"made-up {name}")
@@ -260,7 +260,7 @@ def export(name: str, folder: Path, own: Path | None, n_records: int | None, for
 
 
 def _tables(name: str, own: Path | None, n_records: int | None) -> dict[str, Any]:
-    from scdp.datasets.tutorial import TUTORIAL_TABLES, make_tables
+    from scdp.datasets.generate import TUTORIAL_TABLES, make_tables
 
     if name in TUTORIAL_TABLES:
         if own is not None:

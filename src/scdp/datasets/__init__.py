@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scdp.datasets.generate import Labelled, Task, make_records
-from scdp.datasets.tutorial import make_tables
+from scdp.datasets.generate import Labelled, Task, make_records, make_tables
 
 __all__ = ["Labelled", "Task", "make_records", "make_tables"]
