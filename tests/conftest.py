@@ -58,7 +58,7 @@ SPARK_SETTINGS = {
 @pytest.fixture(scope="session")
 def spark_or_skip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark session. Only one test asks for it, because every process of a test run would start its own."""
-    from scdp.engines.spark.tables import require_spark, spark_session
+    from scdp.engines.spark_tables import require_spark, spark_session
 
     try:
         require_spark()

@@ -108,8 +108,8 @@ def test_spark_gives_what_one_machine_gives(spark_or_skip: Any, subtests: pytest
 
 
 def check_pairs(spark: Any, records: Records, blocking: Blocking, n_partitions: int = 3) -> tuple[Any, Any]:
-    from scdp.engines.spark.candidates import candidate_pairs as pairs_on_spark
-    from scdp.engines.spark.tables import records_to_spark
+    from scdp.engines.spark_candidates import candidate_pairs as pairs_on_spark
+    from scdp.engines.spark_tables import records_to_spark
 
     table = records_to_spark(spark, records, n_partitions)
     wanted, found = candidate_pairs(records, blocking), pairs_on_spark(table, blocking)
@@ -130,7 +130,7 @@ def check_components(spark: Any) -> None:
 
 
 def check_labels(spark: Any, n_records: int, edges: Any, left: Any, right: Any) -> None:
-    from scdp.engines.spark.engine import components
+    from scdp.engines.spark import components
 
     found = components(spark.range(n_records).toDF("row"), edges)
     wanted = connected_components(n_records, [(left, right)])
@@ -138,7 +138,7 @@ def check_labels(spark: Any, n_records: int, edges: Any, left: Any, right: Any) 
 
 
 def check_numbering(spark: Any) -> None:
-    from scdp.engines.spark.tables import frame_to_spark
+    from scdp.engines.spark_tables import frame_to_spark
 
     rng = np.random.default_rng(3)
     ids = [f"r{number}" for number in rng.permutation(500)]
@@ -155,8 +155,8 @@ def check_numbering(spark: Any) -> None:
 
 
 def check_errors(spark: Any) -> None:
-    from scdp.engines.spark.engine import CompareJob, compare_pairs
-    from scdp.engines.spark.tables import frame_to_spark, records_to_spark, worker_errors
+    from scdp.engines.spark import CompareJob, compare_pairs
+    from scdp.engines.spark_tables import frame_to_spark, records_to_spark, worker_errors
 
     def frame(**columns: Any) -> Any:
         return spark.createDataFrame(pa.table(columns))
@@ -199,7 +199,7 @@ def check_prefiltered_and_broken_up(spark: Any) -> None:
         sizes = connected_components(len(people), [(whole.left, whole.right)]).sizes
         most = int(sizes.max()) - 1
         patch.setattr("scdp.linkage.candidates.MOST_CONNECTED", most)
-        patch.setattr("scdp.engines.spark.engine.MOST_CONNECTED", most)
+        patch.setattr("scdp.engines.spark.MOST_CONNECTED", most)
         assert len(compare_candidates(blocked, workers=1).pairs) < len(whole)
         check_draws(spark, blocked)
 
@@ -217,9 +217,9 @@ def blocked_by(fitted: ResolverFit, records: Records) -> Blocked:
 
 def check_compared(spark: Any, blocked: Blocked) -> int:
     """The pairs that are kept and their features are those of one machine; returns how many there are."""
-    from scdp.engines.spark.candidates import candidate_pairs as pairs_on_spark
-    from scdp.engines.spark.engine import CompareJob, compare_pairs
-    from scdp.engines.spark.tables import records_to_spark
+    from scdp.engines.spark import CompareJob, compare_pairs
+    from scdp.engines.spark_candidates import candidate_pairs as pairs_on_spark
+    from scdp.engines.spark_tables import records_to_spark
 
     wanted = compare_candidates(blocked, workers=1).pairs
     comparer = Comparer.of(blocked.records, FIELDS)
@@ -279,7 +279,7 @@ def check_digest(spark: Any) -> None:
 
 def check_a_lost_executor(spark: Any) -> None:
     """One of two executors is killed when the pairs have been compared: the clusters are those of one machine."""
-    from scdp.engines.spark import engine as module
+    from scdp.engines import spark as module
 
     killed: list[int] = []
 

@@ -13,9 +13,8 @@ import pytest
 from scdp import compare
 from scdp.blocking import connected_components
 from scdp.compare.features import Comparer, Pairs
-from scdp.engines.spark import tables
-from scdp.engines.spark.candidates import overlapping, token_weights
-from scdp.engines.spark.engine import (
+from scdp.engines import spark_tables
+from scdp.engines.spark import (
     CompareJob,
     check_fields,
     contracted,
@@ -25,8 +24,9 @@ from scdp.engines.spark.engine import (
     small_star,
     starred,
 )
-from scdp.engines.spark.keys import following, near_pairs, signed, sort_places
-from scdp.engines.spark.tables import batch_of, group_starts, sliced, whole_groups
+from scdp.engines.spark_candidates import overlapping, token_weights
+from scdp.engines.spark_keys import following, near_pairs, signed, sort_places
+from scdp.engines.spark_tables import batch_of, group_starts, sliced, whole_groups
 from scdp.errors import InputError, MissingExtraError
 from scdp.linkage.ensemble import Ensemble, Knots
 from scdp.linkage.shards import split_shards
@@ -86,7 +86,7 @@ def plain_near_pairs(runs: list[tuple[int, int, int]], windows: dict[int, int]) 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_pairs_of_chains_cross_the_borders_of_partitions(seed: int):
-    from scdp.engines.spark.keys import _pairs
+    from scdp.engines.spark_keys import _pairs
 
     rng = np.random.default_rng(seed)
     windows = {0: 2, 1: 4}
@@ -204,15 +204,15 @@ def test_comparisons_that_workers_cannot_make_are_refused():
 
 def test_a_missing_java_or_pyspark_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path):
     pytest.importorskip("pyspark")
-    monkeypatch.setattr(tables, "java_version", lambda: None)
+    monkeypatch.setattr(spark_tables, "java_version", lambda: None)
     with pytest.raises(InputError, match="there is no Java; install 17 or later"):
-        tables.require_spark()
-    monkeypatch.setattr(tables, "java_version", lambda: 8)
+        spark_tables.require_spark()
+    monkeypatch.setattr(spark_tables, "java_version", lambda: 8)
     with pytest.raises(InputError, match="Java is version 8"):
-        tables.require_spark()
+        spark_tables.require_spark()
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingExtraError, match=r"scdp\[spark\]"):
-        tables.require_spark()
+        spark_tables.require_spark()
 
 
 @pytest.mark.parametrize(
@@ -225,20 +225,20 @@ def test_versions_of_java(told: str, version: int | None, tmp_path, monkeypatch:
     java.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert tables.java_version() == version
+    assert spark_tables.java_version() == version
 
 
 def test_no_java_at_all(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert tables.java_version() is None
+    assert spark_tables.java_version() is None
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert tables.java_version() is None
+    assert spark_tables.java_version() is None
 
 
 def test_the_package_and_its_help_do_without_pyspark():
     code = (
-        "import sys, scdp, scdp.cli, scdp.engines.spark.tables\n"
+        "import sys, scdp, scdp.cli, scdp.engines.spark_tables\n"
         "assert not any(name.split('.')[0] in ('pyspark', 'py4j') for name in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scdp.engines.local import LocalEngine
-    from scdp.engines.spark.engine import SparkEngine
+    from scdp.engines.spark import SparkEngine
 
 __all__ = ["LocalEngine", "SparkEngine"]
 
 # Processes, kernels and Spark are loaded on first use.
-_HOME = {"LocalEngine": "local", "SparkEngine": "spark.engine"}
+_HOME = {"LocalEngine": "local", "SparkEngine": "spark"}
 
 
 def __getattr__(name: str) -> Any:

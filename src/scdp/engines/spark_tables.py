@@ -147,6 +147,14 @@ def batch_of(**columns: Any) -> Any:
     return pa.RecordBatch.from_arrays(arrays, list(columns))
 
 
+def lists_of(rows: NDArray[Any]) -> Any:
+    """The rows of a table of numbers as an Arrow array of lists."""
+    import pyarrow as pa
+
+    ends = np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.ascontiguousarray(rows).ravel()))
+
+
 def integers(batch: Any, name: str) -> Integers:
     """A column of whole numbers without missing ones."""
     return np.asarray(batch.column(name).to_numpy(), dtype=np.int64)

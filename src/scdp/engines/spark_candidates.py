@@ -23,8 +23,8 @@ from scdp._typing import Integers
 from scdp.blocking.index import ROUNDING, Oversized, ends_of, rarities, searched
 from scdp.blocking.pairs import MOST_LINKS
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
-from scdp.engines.spark.keys import PAIRS, chain_pairs, key_entries, sort_texts, sorted_entries, varied_columns
-from scdp.engines.spark.tables import (
+from scdp.engines.spark_keys import PAIRS, chain_pairs, key_entries, sort_texts, sorted_entries, varied_columns
+from scdp.engines.spark_tables import (
     SparkRecords,
     batch_of,
     group_starts,

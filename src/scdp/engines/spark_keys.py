@@ -17,7 +17,7 @@ from scdp.blocking.expressions import Expression, text
 from scdp.blocking.hashes import hash_texts, scattered
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
-from scdp.engines.spark.tables import ROW, SparkRecords, batch_of, batch_records, in_order, integers, mapped, sliced
+from scdp.engines.spark_tables import ROW, SparkRecords, batch_of, batch_records, in_order, integers, mapped, sliced
 
 NumberedRule = tuple[int, Equal | Identical | Overlap]
 ENTRIES = "rule int, key long, row long"

@@ -24,13 +24,14 @@ from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.compare.kinds import BUILT_IN
 from scdp.components import connected_components
-from scdp.engines.spark.candidates import candidate_pairs
-from scdp.engines.spark.tables import (
+from scdp.engines.spark_candidates import candidate_pairs
+from scdp.engines.spark_tables import (
     SparkRecords,
     batch_of,
     checkpoints,
     group_starts,
     integers,
+    lists_of,
     mapped,
     records_to_spark,
     saved,
@@ -206,14 +207,7 @@ def _compare(job: CompareJob, source: str, batches: Iterable[Any]) -> Iterator[A
         run = None if job.prefilter is None else PrefilterRun.of(job.prefilter, comparer)
         found = link_pairs(job.ensemble, comparer, run, left.astype(np.int32), right.astype(np.int32))
         features = np.column_stack([found.features, found.log_odds.astype(np.float32)])
-        yield batch_of(left=rows[found.left], right=rows[found.right], features=_listed(features))
-
-
-def _listed(features: NDArray[np.float32]) -> Any:
-    import pyarrow as pa
-
-    offsets = np.arange(0, features.size + 1, features.shape[1], dtype=np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(features.ravel()))
+        yield batch_of(left=rows[found.left], right=rows[found.right], features=lists_of(features))
 
 
 def prepare_batch(job: CompareJob, source: str, batch: Any) -> tuple[Integers, Comparer, Integers, Integers]:
@@ -269,14 +263,9 @@ def sample_components(labels: Any, pairs: Any, ensemble: Ensemble, n_draws: int,
 
 
 def _sample(ensemble: Ensemble, n_draws: int, seed: int, given: Any, batches: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for table in whole_groups(batches, ("component",), ENTRIES_AT_ONCE):
         shard = shard_of(table, None if given is None else given.value)
-        draws = shard.sample(ensemble, n_draws, seed)
-        offsets = np.arange(0, draws.size + 1, n_draws, dtype=np.int32)
-        listed = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(draws.T).ravel()))
-        yield batch_of(row=shard.items, draws=listed)
+        yield batch_of(row=shard.items, draws=lists_of(shard.sample(ensemble, n_draws, seed).T))
 
 
 def shard_of(table: Any, given: GivenRows | None = None) -> Shard:
@@ -336,11 +325,8 @@ def _tie_frame(session: Any, given: GivenRows, n_features: int) -> Any:
     import pyarrow as pa
 
     left, right = given.ties()
-    features = np.full(len(left) * n_features, TIE, dtype=np.float32)
-    offsets = np.arange(0, len(features) + 1, n_features, dtype=np.int32)
-    listed = pa.ListArray.from_arrays(pa.array(offsets), pa.array(features))
-    table = pa.Table.from_arrays([pa.array(left), pa.array(right), listed], ["left", "right", "features"])
-    return session.createDataFrame(table)
+    features = lists_of(np.full((len(left), n_features), TIE, dtype=np.float32))
+    return session.createDataFrame(pa.Table.from_batches([batch_of(left=left, right=right, features=features)]))
 
 
 def break_up(rows: Any, pairs: Any) -> tuple[Any, Any]:
