@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp._parallel import count_workers
-from scdp._typing import Integers
+from scdp._typing import Groups, Integers
 from scdp.chains.items import working_bytes
 from scdp.compare.distances import memory_bytes
 from scdp.compare.features import MOST_PAIRS
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
 
 
-def split_groups(documents: NDArray[Any] | None, apart: Integers | None) -> Integers | None:
+def split_groups(documents: Groups, apart: Integers | None) -> Integers | None:
     """Numbers of sets of rows that share clusters: documents, each in two parts where parts are kept apart."""
     if documents is None or apart is None:
         return apart if documents is None else codes(documents)
@@ -171,7 +171,7 @@ def _number_names(labels: list[Any], name: str) -> Integers:
     return np.array([UNKNOWN if hidden else number[each] for each, hidden in pairs], dtype=np.int64)
 
 
-def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> NDArray[Any] | None:
+def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> Groups:
     """The document of each row, from `groups` or else from the column that the spec names."""
     if groups is None and spec is not None and spec.group is not None and isinstance(X, Records):
         groups = complete_column(X, spec.group)
@@ -183,7 +183,7 @@ def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> 
     return documents.astype(str) if documents.dtype.kind == "O" else documents
 
 
-def join_groups(kept: NDArray[Any] | None, new: NDArray[Any] | None) -> NDArray[Any] | None:
+def join_groups(kept: Groups, new: Groups) -> Groups:
     """The documents of rows of `fit` followed by those of new ones."""
     if kept is None and new is None:
         return None
@@ -192,7 +192,7 @@ def join_groups(kept: NDArray[Any] | None, new: NDArray[Any] | None) -> NDArray[
     return np.concatenate([kept, new])
 
 
-def check_within_groups(known: Integers, documents: NDArray[Any] | None) -> None:
+def check_within_groups(known: Integers, documents: Groups) -> None:
     """Refuse a known cluster that has rows in two documents."""
     if documents is None:
         return
@@ -206,9 +206,7 @@ def check_within_groups(known: Integers, documents: NDArray[Any] | None) -> None
             )
 
 
-def row_order(
-    new: Any, documents: NDArray[Any] | None, known: Integers | None = None, spec: Spec | None = None
-) -> NDArray[np.intp]:
+def row_order(new: Any, documents: Groups, known: Integers | None = None, spec: Spec | None = None) -> NDArray[np.intp]:
     """An order of new rows that does not depend on the order they came in (as far as rows differ)."""
     if isinstance(new, Records) and spec is not None and spec.id in new.names:
         # Ids tell rows apart by themselves; the others only order those without one.
@@ -273,8 +271,6 @@ def above_zero_or_learn(name: str, value: float | str) -> None:
         raise InputError(f"{name} must be above 0 or 'learn', not {value}")
 
 
-Documents = NDArray[Any] | None
-
 N_TRACES = 10
 MOST_SEARCHED = 1000
 # Candidates of a record that a blocking proposes and the prefilter keeps, with their features.
@@ -296,7 +292,7 @@ class Extent:
     kind: type[Points] | type[Compared] | type[Precomputed]
     n_features: int
     known: Integers
-    documents: Documents
+    documents: Groups
 
     def __len__(self) -> int:
         return len(self.known)
@@ -306,7 +302,7 @@ class Extent:
         return int((self.known < 0).sum())
 
 
-def extent(X: Any, known: Integers, documents: Documents, spec: Spec | None, metric: str) -> Extent:
+def extent(X: Any, known: Integers, documents: Groups, spec: Spec | None, metric: str) -> Extent:
     """Rows as they are handed to `fit`."""
     if isinstance(X, Records) and spec is not None:
         return Extent(Compared, len(spec.fields) or len(X.names), known, documents)
@@ -386,5 +382,5 @@ def bytes_of_view(width: int) -> int:
     return 24 * width + 96
 
 
-def group_sizes(documents: Documents, n: int) -> Integers:
+def group_sizes(documents: Groups, n: int) -> Integers:
     return np.array([n]) if documents is None else np.bincount(codes(documents), minlength=1)

@@ -243,22 +243,8 @@ def keep_conditions(
 ) -> Integers:
     """Labels in which no condition is broken; clusters that break none stay as they are.
 
-    Parameters
-    ----------
-    labels : array of integers
-        The cluster of each record.
-    conditions : Conditions
-        What must hold.
-    known : array of integers
-        Given clusters, -1 where there is none; they stay whole and apart from each other.
-    posterior : Posterior
-        Draws of the same records.
-    enough : float
-        The mean probability from which parts of a cluster are merged.
-
-    Returns
-    -------
-    array of integers
+    Known clusters (-1 where there is none) stay whole and apart from each other. Parts of a broken cluster are merged
+    if the draws have them together with the mean probability `enough`.
     """
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     n_labels = int(labels.max(initial=-1)) + 1

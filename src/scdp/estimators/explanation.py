@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Features, Floats, Integers
+from scdp._typing import Features, Floats, Groups, Integers
 from scdp.compare.features import Comparer
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import ChainsFit
@@ -187,7 +187,7 @@ def _short(value: str | None) -> str:
     return '"' + (shown if len(shown) <= LONGEST_VALUE else shown[: LONGEST_VALUE - 1] + "…") + '"'
 
 
-def check_pair(i: int, j: int, n: int, documents: NDArray[Any] | None, names: tuple[str, str]) -> None:
+def check_pair(i: int, j: int, n: int, documents: Groups, names: tuple[str, str]) -> None:
     """Refuse two of n rows that cannot be explained."""
     for row in (i, j):
         if not 0 <= row < n:
@@ -201,7 +201,7 @@ def check_pair(i: int, j: int, n: int, documents: NDArray[Any] | None, names: tu
         )
 
 
-def pair_among(fitted: Fitted, new: Any, documents: NDArray[Any] | None, i: int, j: int) -> Pair:
+def pair_among(fitted: Fitted, new: Any, documents: Groups, i: int, j: int) -> Pair:
     """Rows i and j of new rows as the model sees them, among the rows that were kept and the other new ones."""
     n_kept = len(fitted.rows)
     rows = fitted.rows.append(new, join_groups(fitted.documents, documents), False)
@@ -211,7 +211,7 @@ def pair_among(fitted: Fitted, new: Any, documents: NDArray[Any] | None, i: int,
 
 
 def weigh_among(
-    fitted: Fitted, new: Any, documents: NDArray[Any] | None, left: NDArray[Any], right: NDArray[Any]
+    fitted: Fitted, new: Any, documents: Groups, left: NDArray[Any], right: NDArray[Any]
 ) -> Contributions | None:
     """What comparisons say of pairs of new rows; None where the model does not compare records by itself."""
     if not isinstance(fitted, ComparesItself):

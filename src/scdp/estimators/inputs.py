@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ UNKNOWN = -1
 MOST_FORESEEN, CANDIDATES_OF_ONE = 3_000_000, 50
 
 
-def n_pairs(n: int, documents: NDArray[Any] | None) -> int:
+def n_pairs(n: int, documents: Groups) -> int:
     """How many pairs of rows are in one document."""
     sizes = np.array([n]) if documents is None else np.unique(documents, return_counts=True)[1]
     return int((sizes * (sizes - 1) // 2).sum())
@@ -50,27 +50,6 @@ class Pair:
     # The log-odds of two records of which nothing is known, and those of these two alone.
     start: float = 0.0
     log_odds: float | None = None
-
-
-class Rows(Protocol):
-    """Rows of `fit`; knows how to be sampled alone, and together with new rows of its kind."""
-
-    def __len__(self) -> int: ...
-
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]: ...
-
-    def append(
-        self, new: Any, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
-    ) -> Rows: ...
-
-    def pair(self, i: int, j: int) -> Pair: ...
-
-    def take_none(self) -> Rows:
-        """No row, but all that new rows need."""
-        ...
-
-    @property
-    def n_features(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -98,15 +77,14 @@ class Points:
     def __len__(self) -> int:
         return len(self.values)
 
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]:
+    def lay_out(self, known: Integers, documents: Groups, share: bool) -> ItemLayout[Any]:
         return lay_out_vectors((self.values - self.mean) / self.scale, known, documents, share_clusters=share)
 
-    def append(
-        self, new: Floats, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
-    ) -> Points:
+    def append(self, new: Floats, documents: Groups, share: bool, progress: Progress | None = None) -> Points:
         return replace(self, values=np.vstack([self.values, new]))
 
     def take_none(self) -> Points:
+        """No row, but all that new rows need."""
         return replace(self, values=self.values[:0])
 
     @property
@@ -127,7 +105,7 @@ class Compared:
     records: Records
     spec: Spec
     scales: Floats
-    documents: NDArray[Any] | None = None
+    documents: Groups = None
     computed: Distances | None = None
     blocked: bool = False
 
@@ -136,7 +114,7 @@ class Compared:
         cls,
         records: Records,
         spec: Spec,
-        documents: NDArray[Any] | None,
+        documents: Groups,
         standardize: bool,
         progress: Progress | None = None,
         blocked: bool = False,
@@ -160,12 +138,10 @@ class Compared:
             return self.computed
         return compute_distances(self.records, self.spec, self.documents).rescaled(self.scales)
 
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]:
+    def lay_out(self, known: Integers, documents: Groups, share: bool) -> ItemLayout[Any]:
         return lay_out_distances(self.distances, known, documents, share_clusters=share)
 
-    def append(
-        self, new: Records, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
-    ) -> Compared:
+    def append(self, new: Records, documents: Groups, share: bool, progress: Progress | None = None) -> Compared:
         if len(self.records):
             columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
             # Rows of fit have been compared before: what cannot be is a new one, and is named by its own number.
@@ -183,9 +159,7 @@ class Compared:
         return Compared(together, self.spec, self.scales, documents, scaled, self.blocked)
 
     def take_none(self) -> Compared:
-        nobody = self.records.take(np.zeros(0, dtype=np.int64))
-        documents = None if self.documents is None else self.documents[:0]
-        return Compared(nobody, self.spec, self.scales, documents, blocked=self.blocked)
+        return self.take(np.zeros(0, dtype=np.int64))
 
     def take(self, items: Integers) -> Compared:
         """Some of the records, not yet compared."""
@@ -207,7 +181,7 @@ class Compared:
         return Pair(one, two, scaled * self.scales, np.vstack([scaled**2, to_origin]))
 
 
-def foreseen_pairs(n: int, documents: NDArray[Any] | None, blocked: bool) -> int:
+def foreseen_pairs(n: int, documents: Groups, blocked: bool) -> int:
     """About how many pairs of records will be compared."""
     every = n_pairs(n, documents)
     return min(every, MOST_FORESEEN + CANDIDATES_OF_ONE * n) if blocked and documents is None else every
@@ -235,7 +209,7 @@ class Precomputed:
     distances: Distances
 
     @classmethod
-    def of(cls, square: ArrayLike, documents: NDArray[Any] | None, standardize: bool) -> Self:
+    def of(cls, square: ArrayLike, documents: Groups, standardize: bool) -> Self:
         array = check_square_shape(square)
         distances = Distances.from_square(array, groups=documents)
         return cls(array, distances.scaled() if standardize else distances)
@@ -243,13 +217,11 @@ class Precomputed:
     def __len__(self) -> int:
         return len(self.square)
 
-    def lay_out(self, known: Integers, documents: NDArray[Any] | None, share: bool) -> ItemLayout[Any]:
+    def lay_out(self, known: Integers, documents: Groups, share: bool) -> ItemLayout[Any]:
         groups = self.distances.groups if documents is None else documents
         return lay_out_distances(self.distances, known, groups, share_clusters=share)
 
-    def append(
-        self, new: ArrayLike, documents: NDArray[Any] | None, share: bool, progress: Progress | None = None
-    ) -> Precomputed:
+    def append(self, new: ArrayLike, documents: Groups, share: bool, progress: Progress | None = None) -> Precomputed:
         if share:
             raise InputError(
                 "predict cannot join known clusters without the distances to their rows: call fit with all rows, "
@@ -279,6 +251,10 @@ class Precomputed:
         return Pair(unseen, unseen, scaled * self.distances.scales, np.vstack([scaled**2, to_origin]))
 
 
+# Rows of `fit`: they know how to be sampled alone, and together with new rows of their kind (`append`).
+Rows = Points | Compared | Precomputed
+
+
 def codes(documents: NDArray[Any]) -> Integers:
     return np.unique(documents, return_inverse=True)[1].astype(np.int64)
 
@@ -294,7 +270,7 @@ def check_square_shape(square: ArrayLike) -> NDArray[Any]:
 
 def rows_of(
     X: Any,
-    documents: NDArray[Any] | None,
+    documents: Groups,
     spec: Spec | None,
     metric: str,
     standardize: bool,
@@ -358,25 +334,9 @@ def rows_named(records: Records, spec: Spec, said: list[Decision]) -> Booleans:
 def settle_conditions(
     X: Any, spec: Spec | None, decisions: Decisions, known: Integers, groups: Groups
 ) -> tuple[Conditions | None, Integers]:
-    """What every draw must keep, and known clusters with all rows that decisions put into them.
+    """What every draw must keep, and known clusters (-1 for none) with all rows that decisions put into them.
 
-    Parameters
-    ----------
-    X : array or Records
-        The rows.
-    spec : Spec, optional
-        Says which column holds ids, and what is known of sources.
-    decisions : path or list of Decision, optional
-        What people know.
-    known : array of integers
-        Given clusters, -1 where there is none.
-    groups : array, optional
-        The document of each row.
-
-    Returns
-    -------
-    conditions : Conditions or None
-    known : array of integers
+    The spec says which column holds ids, and what is known of sources.
     """
     said = list_decisions(decisions)
     records = X if isinstance(X, Records) else None

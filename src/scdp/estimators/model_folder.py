@@ -50,21 +50,7 @@ KINDS = {
 
 
 def write_card(model: Estimator, settings: Mapping[str, Any], files: list[str]) -> str:
-    """The page, in Markdown.
-
-    Parameters
-    ----------
-    model
-        A fitted estimator.
-    settings
-        Its arguments, as they are stored.
-    files
-        The names of the other files of the folder.
-
-    Returns
-    -------
-    str
-    """
+    """The page in Markdown: of a fitted estimator, its arguments as stored, and the other files of the folder."""
     learned = model.fitted_.learned()
     parts = [
         f"# Model card\n\nscdp {__version__} made this model: {MEANING[model.model]}.\nIt groups records "
@@ -144,15 +130,8 @@ def _contents(files: list[str], n_rows: int) -> str:
 
 FORMAT = "scdp-model"
 VERSION = (1, 0)
-MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR, CARD = (
-    "model.json",
-    "arrays.npz",
-    "spec.toml",
-    "records.jsonl",
-    "posterior.npz",
-    "model_card.md",
-)
-FILES = (MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR, CARD)
+FILES = ("model.json", "arrays.npz", "spec.toml", "records.jsonl", "posterior.npz", "model_card.md")
+MODEL, ARRAYS, SPEC, RECORDS, POSTERIOR, CARD = FILES
 LARGEST_WORDS = 64 << 20
 # Where a run computes is of this machine, and no part of the model; a spec has a file of its own.
 LEFT_OUT = ("spec", "engine")
@@ -241,8 +220,8 @@ def _write_files(model: Estimator, folder: Path, spec_text: str | None) -> None:
     settings, more = _settings(model)
     texts: dict[str, str] = {}
     if "spec" in words:
-        texts[SPEC] = spec_text or words.pop("spec")
-        words.pop("spec", None)
+        plain = words.pop("spec")
+        texts[SPEC] = spec_text or plain
     if "records" in words:
         rows = words.pop("records")
         texts[RECORDS] = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

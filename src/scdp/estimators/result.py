@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -342,10 +342,10 @@ def judge(result: ClusterResult) -> Verdict:
 Reason = tuple[bool, str]
 
 
-def _judge_labels(result: ClusterResult) -> list[Reason]:
+def _judge_labels(result: ClusterResult) -> Iterator[Reason]:
     n = result.learned.n_repeated
     if n is None or n >= FEW:
-        return []
+        return
     wanted = max(FEW - n, 1)
     if n == 0:
         said = f"No labelled cluster has two records or more; label about {wanted} such clusters."
@@ -354,97 +354,77 @@ def _judge_labels(result: ClusterResult) -> list[Reason]:
     # Where the evidence is plain, typical curves do without labels.
     low, high = result.posterior.n_clusters_interval(LEVEL)
     needed = FAIR_UNTOLD if high - low <= WIDE * result.n_clusters else FAIR
-    return [(n < VERY_FEW and not result.expected["f"]["mean"] >= needed, said)]
+    yield n < VERY_FEW and not result.expected["f"]["mean"] >= needed, said
 
 
-def _judge_choice_of_labels(result: ClusterResult) -> list[Reason]:
+def _judge_choice_of_labels(result: ClusterResult) -> Iterator[Reason]:
     """People label duplicates: where labelled records have far more partners than others, say what that means."""
-    labelled = result.learned.partners
-    n = result.n_records
+    labelled, n = result.learned.partners, result.n_records
     if labelled is None or n < FEWEST_RECORDS:
-        return []
+        return
     found = float((result.sizes * (result.sizes - 1.0)).sum()) / n
-    if max(labelled, LEAST_PARTNERS) <= UNLIKE * max(found, LEAST_PARTNERS):
-        return []
-    return [
-        (
+    if max(labelled, LEAST_PARTNERS) > UNLIKE * max(found, LEAST_PARTNERS):
+        yield (
             False,
             f"Labelled records have {labelled:.1f} others of their cluster in the mean, the clustered ones "
             f"{found:.1f}: how many duplicates there are rests on the table alone. Label some records at random.",
         )
-    ]
 
 
-def _judge_interval(result: ClusterResult) -> list[Reason]:
+def _judge_interval(result: ClusterResult) -> Iterator[Reason]:
     low, high = result.posterior.n_clusters_interval(LEVEL)
-    n, reasons = result.n_clusters, []
+    n = result.n_clusters
     if not low <= n <= high:
         off = max(low - n, n - high) / max(n, 1)
-        reasons.append(
-            (off > WIDE, f"The answer has {n:,} clusters, outside its own 90 % interval of {low:,} to {high:,}.")
-        )
+        yield off > WIDE, f"The answer has {n:,} clusters, outside its own 90 % interval of {low:,} to {high:,}."
     width = (high - low) / max(n, 1)
     if width > WIDE and high - low > 2:
-        reasons.append(
-            (
-                width > VERY_WIDE and high - low > HANDFUL and not result.expected["f"]["mean"] >= FAIR,
-                f"The number of clusters is not well known: {low:,} to {high:,} (90 %). More labels make it narrower.",
-            )
-        )
-    return reasons
+        grave = width > VERY_WIDE and high - low > HANDFUL and not result.expected["f"]["mean"] >= FAIR
+        said = f"The number of clusters is not well known: {low:,} to {high:,} (90 %). More labels make it narrower."
+        yield grave, said
 
 
-def _judge_expected(result: ClusterResult) -> list[Reason]:
+def _judge_expected(result: ClusterResult) -> Iterator[Reason]:
     expected = result.expected["f"]["mean"]
-    if np.isnan(expected) or expected >= FAIR:
-        return []
-    return [(expected < POOR, f"The expected F of the answer is {expected:.2f}: many pairs could be the same or not.")]
+    if expected < FAIR:
+        yield expected < POOR, f"The expected F of the answer is {expected:.2f}: many pairs could be the same or not."
 
 
-def _judge_sizes(result: ClusterResult) -> list[Reason]:
+def _judge_sizes(result: ClusterResult) -> Iterator[Reason]:
     largest = int(result.sizes[0]) if len(result.sizes) else 0
     if largest < HAIRBALL_RECORDS or largest < HAIRBALL_SHARE * result.n_records:
-        return []
+        return
     members = np.flatnonzero(result.codes == int(np.argmax(np.bincount(result.codes))))
-    if float(result.probabilities[members].mean()) > LEVEL:
-        return []
-    return [(True, f"One cluster holds {largest:,} of {result.n_records:,} records by doubtful links.")]
+    if float(result.probabilities[members].mean()) <= LEVEL:
+        yield True, f"One cluster holds {largest:,} of {result.n_records:,} records by doubtful links."
 
 
-def _judge_blocking(report: BlockingReport | None) -> list[Reason]:
+def _judge_blocking(report: BlockingReport | None) -> Iterator[Reason]:
     """Pairs that were never compared are lost, whatever the draws say."""
-    if report is None:
-        return []
-    reasons: list[Reason] = []
-    if report.recall < FEW_KEPT:
-        reasons.append(
-            (
-                report.recall < VERY_FEW_KEPT,
-                f"Of the true pairs about {1.0 - report.recall:.0%} were never compared: there are too many "
-                "records for what tells them apart. Columns that identify, such as a phone or a code, would help.",
-            )
+    if report is not None and report.recall < FEW_KEPT:
+        yield (
+            report.recall < VERY_FEW_KEPT,
+            f"Of the true pairs about {1.0 - report.recall:.0%} were never compared: there are too many "
+            "records for what tells them apart. Columns that identify, such as a phone or a code, would help.",
         )
-    return reasons
 
 
-def _judge_held_out(calibration: Calibration | None) -> list[Reason]:
+def _judge_held_out(calibration: Calibration | None) -> Iterator[Reason]:
     if calibration is None:
-        return []
+        return
     # Pairs that are as good as certain are easy: only those in doubt tell whether probabilities hold.
     inner = np.flatnonzero(calibration.count >= FEWEST_PAIRS)
     inner = inner[(calibration.edges[inner] >= 0.1) & (calibration.edges[inner + 1] <= 0.9)]
     if not len(inner):
-        return []
+        return
     weight = calibration.count[inner]
     gap = float((weight * (calibration.predicted[inner] - calibration.observed[inner])).sum() / weight.sum())
-    if abs(gap) <= LARGEST_GAP:
-        return []
-    side = "too high" if gap > 0 else "too low"
-    return [(False, f"On held-out labelled clusters, probabilities in doubt were {side} by {abs(gap):.2f}.")]
+    if abs(gap) > LARGEST_GAP:
+        side = "too high" if gap > 0 else "too low"
+        yield False, f"On held-out labelled clusters, probabilities in doubt were {side} by {abs(gap):.2f}."
 
 
-def _judge_chains(result: ClusterResult) -> list[Reason]:
-    if result.independent_draws:
-        return []
-    problem = result.posterior.convergence_warning()
-    return [] if problem is None else [(False, problem)]
+def _judge_chains(result: ClusterResult) -> Iterator[Reason]:
+    problem = None if result.independent_draws else result.posterior.convergence_warning()
+    if problem is not None:
+        yield False, problem
