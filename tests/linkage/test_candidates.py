@@ -171,7 +171,7 @@ def test_chains_of_unlikely_pairs_are_broken_up_and_others_left(monkeypatch):
 
 def test_linked_pairs_are_joined_in_order():
     def part(left: list[int], right: list[int]) -> WeighedPairs:
-        ends = np.array(left), np.array(right)
+        ends = np.array(left, np.int64), np.array(right, np.int64)
         return WeighedPairs(*ends, np.array(left, np.float32)[:, None], np.array(right, float))
 
     joined = WeighedPairs.join([part([5, 1], [6, 3]), part([1], [2]), part([], [])])

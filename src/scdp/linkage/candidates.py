@@ -80,7 +80,7 @@ class WeighedPairs:
     def join(cls, parts: Sequence[WeighedPairs]) -> WeighedPairs:
         """Those of all parts, of which there is at least one, sorted by left, then right."""
         left, right = (np.concatenate([getattr(part, end) for part in parts]) for end in ("left", "right"))
-        order = np.lexsort((right, left))
+        order = sort_pairs(left, right)
         features = np.concatenate([part.features for part in parts])
         log_odds = np.concatenate([part.log_odds for part in parts])
         return cls(left[order], right[order], features[order], log_odds[order])
@@ -198,8 +198,14 @@ def sample_candidates(search: Search, rows: NDArray[np.int32], n: int) -> tuple[
     found = list(map_in_threads(search.pairs, search.parts(chosen), worker_count(None)))
     none = np.zeros(0, dtype=np.int64)
     left, right = (np.concatenate([none, *(pairs[k].astype(np.int64) for pairs in found)]) for k in (0, 1))
-    order = np.lexsort((right, left))
+    order = sort_pairs(left, right)
     return left[order], right[order]
+
+
+def sort_pairs(left: Integers, right: Integers) -> Integers:
+    """The order by left, then right, of pairs of which none is there twice."""
+    # Both are below 2^31: to sort one number that stands for both takes a sixth of the time.
+    return np.argsort((left << 31) | right)
 
 
 def link_pairs(
