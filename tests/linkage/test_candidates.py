@@ -22,6 +22,7 @@ from scdp.linkage.candidates import (
     in_sample,
     sample_candidates,
     sampled_share,
+    sort_pairs,
     weigh,
 )
 from scdp.linkage.fit import Choices, fit_ensemble
@@ -179,3 +180,13 @@ def test_linked_pairs_are_joined_in_order():
     assert joined.right.tolist() == [2, 3, 6]
     assert joined.features[:, 0].tolist() == [1, 1, 5]
     assert joined.log_odds.tolist() == [2, 3, 6]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_pairs_are_sorted_as_by_two_keys(dtype):
+    rng = np.random.default_rng(0)
+    largest = 2**31 - 1
+    left, right = np.unique(rng.integers(0, largest, (1000, 2)) // rng.choice([1, 10**8], (1000, 2)), axis=0).T
+    order = rng.permutation(len(left))
+    left, right = np.append(left[order], largest).astype(dtype), np.append(right[order], largest).astype(dtype)
+    np.testing.assert_array_equal(sort_pairs(left, right), np.lexsort((right, left)))

@@ -205,7 +205,7 @@ def sample_candidates(search: Search, rows: NDArray[np.int32], n: int) -> tuple[
 def sort_pairs(left: Integers, right: Integers) -> Integers:
     """The order by left, then right, of pairs of which none is there twice."""
     # Both are below 2^31: to sort one number that stands for both takes a sixth of the time.
-    return np.argsort((left << 31) | right)
+    return np.argsort((left.astype(np.int64) << 31) | right)
 
 
 def link_pairs(
