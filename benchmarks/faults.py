@@ -1,8 +1,9 @@
-"""Fault injection: every write, sync, rename and read that Python makes in four short commands fails once.
+"""Fault injection: every write, sync, rename, read and allocation of four short commands fails once.
 
 python -m benchmarks.faults [--only fit] [--allocations 40]
-Of allocations by NumPy there are thousands, most of them in a few lines: the first one of every line of code fails, and
-some others, spread evenly.
+Files are those that Python itself touches, allocations those that the package's own lines ask NumPy for: some ten
+thousand, an hour of a core. With `--allocations` the first one of every line of code fails, and about so many others of
+each command, spread evenly.
 Prints, for each command and kind, how many operations there were, how many failures were tried and how many runs ended
 right in spite of it. The exit code is 1 if anything was lost, mixed or not told in a sentence.
 """
@@ -24,7 +25,7 @@ from fault_cases import COMMANDS, KINDS, faults_of, prepare
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=COMMANDS)
-    parser.add_argument("--allocations", type=int, default=40, help="try about so many others of NumPy's")
+    parser.add_argument("--allocations", type=int, help="not every one, but the first of each line and so many others")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     n_problems, n_tried, begin = 0, 0, time.process_time()
@@ -38,8 +39,9 @@ def main() -> int:
                     seen, before = faults.watch(kind), (faults.n_tried, faults.n_right)
                     numbers, lines = list(range(1, seen.count + 1)), ""
                     if kind == "allocation":
-                        some = numbers[:: max(1, seen.count // max(options.allocations, 1))]
-                        numbers = sorted({*seen.first.values(), *(some if options.allocations else [])})
+                        if options.allocations is not None:
+                            some = numbers[:: max(1, seen.count // max(options.allocations, 1))]
+                            numbers = sorted({*seen.first.values(), *(some if options.allocations else [])})
                         lines = f" in {len(seen.first)} lines of code"
                     faults.try_each(kind, numbers)
                     tried, right = faults.n_tried - before[0], faults.n_right - before[1]

@@ -199,8 +199,9 @@ class Faults:
             self.n_tried += fault.count >= n
             self.n_right += code == 0
             problem = self.judge(code, said, folder)
-            if problem is None:
-                # The next start finds nothing in its way, and finishes or undoes what was left.
+            if problem is None and not self._is_untouched(folder):
+                # The next start finds nothing in its way, and finishes or undoes what was left. Where nothing was,
+                # it is the run without a fault.
                 again, words = self.run(folder)
                 problem = None if again == 0 else f"the next start: {words}"
                 problem = problem or self.judge(0, words, folder)
@@ -230,6 +231,10 @@ class Faults:
     def _differs(self, found: dict[str, bytes]) -> str | None:
         names = sorted(name for name in {*self.after, *found} if found.get(name) != self.after.get(name))
         return f"{', '.join(names)}: not as without a fault" if names else None
+
+    def _is_untouched(self, folder: Path) -> bool:
+        names = [sorted(str(path.relative_to(each)) for path in each.rglob("*")) for each in (self.given, folder)]
+        return names[0] == names[1] and contents(folder) == self.before
 
     def _fresh(self) -> Path:
         folder = self.place / "work"
