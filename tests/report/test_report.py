@@ -347,16 +347,25 @@ def test_long_cells_are_cut():
 
 def test_calibration_is_judged_by_its_worst_full_bin():
     assert judge_calibration(made_calibration()) == (
-        "The probabilities can be taken at their word: no bin with 20 held-out pairs or more is off by more than 0.10 "
-        "(at most 0.00).",
+        "Held-out pairs came out as predicted: no bin with 20 of them or more is off by more than 0.10 (at most 0.00). "
+        "Of 10,785 pairs 885 were in doubt (0.1 to 0.9).",
         True,
     )
     words, good = judge_calibration(made_calibration(shift=0.3))
     assert not good
     assert "those near 0.45 are too high, 0.15 of such held-out pairs" in words
     assert "too low" in judge_calibration(made_calibration(shift=-0.3))[0]
-    few = replace(made_calibration(shift=0.3), count=np.full(10, 5))
-    assert judge_calibration(few) == ("No bin has 20 held-out pairs: too few to judge the probabilities.", False)
+
+
+def test_easy_held_out_pairs_tell_nothing_of_the_others():
+    easy = replace(made_calibration(), count=np.array([9000, 3, 2, 1, 1, 2, 2, 0, 8, 900]))
+    assert judge_calibration(easy) == (
+        "Too few to judge the probabilities: of 9,919 held-out pairs 19 were in doubt (0.1 to 0.9), the others were "
+        "easy.",
+        False,
+    )
+    thin = replace(made_calibration(), count=np.array([0, 3, 3, 3, 3, 3, 3, 0, 3, 0]))
+    assert not judge_calibration(thin)[1]
 
 
 def parsed(chart):

@@ -125,7 +125,8 @@ def _trust_banner(result: ClusterResult) -> str:
 def _learned_sections(result: ClusterResult) -> str:
     """Side by side where both hold a picture."""
     learned = result.learned
-    both = weights_section(learned, result.feature_names), _calibration_section(learned)
+    trusted = result.verdict.colour == "green"
+    both = weights_section(learned, result.feature_names), _calibration_section(learned, trusted)
     if learned.weights is None or learned.calibration is None:
         return "".join(both)
     return f'<div class="figures"><div>{both[0]}</div><div>{both[1]}</div></div>'
@@ -201,7 +202,8 @@ def _sizes_section(result: ClusterResult) -> str:
     return section("How large are they?", chart)
 
 
-def _calibration_section(learned: Learned) -> str:
+def _calibration_section(learned: Learned, trusted: bool) -> str:
+    """`trusted` is whether the verdict on the records at hand is green: nothing here is, where that is not."""
     title, calibration = "Can the probabilities be believed?", learned.calibration
     if calibration is None:
         words = "Not measured: it is read from training clusters that are held out, and this model held none out."
@@ -214,7 +216,7 @@ def _calibration_section(learned: Learned) -> str:
         f"{calibration.count.sum():,} pairs of training records whose clusters were held out, by predicted probability "
         "of being together. A dot is larger the more pairs it stands for; on the line, predictions are right."
     )
-    return section(title, f'{verdict(words, good)}<div class="calibration">{chart}</div>', note)
+    return section(title, f'{verdict(words, good and trusted)}<div class="calibration">{chart}</div>', note)
 
 
 def _draws_section(result: ClusterResult, rows: list[Diagnostic], content: str) -> str:

@@ -30,6 +30,8 @@ THRESHOLD = 1.05
 # A bin of fewer pairs says little, and a share of them this far from the prediction is called off.
 FEWEST_PAIRS = 20
 LARGEST_GAP = 0.1
+# Pairs of such probabilities are in doubt.
+DOUBT = (0.1, 0.9)
 
 Verdict = tuple[str, bool]
 
@@ -61,20 +63,27 @@ def judge_independent(posterior: Posterior) -> Verdict:
 
 
 def judge_calibration(calibration: Calibration) -> Verdict:
-    """Whether probabilities can be taken at their word, or the bin in which they are furthest off."""
-    full = np.flatnonzero(calibration.count >= FEWEST_PAIRS)
-    if not len(full):
-        return f"No bin has {FEWEST_PAIRS} held-out pairs: too few to judge the probabilities.", False
-    gaps = calibration.predicted[full] - calibration.observed[full]
-    worst = int(np.argmax(np.abs(gaps)))
-    place = full[worst]
-    if abs(gaps[worst]) <= LARGEST_GAP:
+    """Whether held-out pairs came out as predicted, judged where they were in doubt: easy pairs are right anyway."""
+    full = calibration.count >= FEWEST_PAIRS
+    low, high = calibration.edges[:-1], calibration.edges[1:]
+    doubtful = (low > DOUBT[0] - 1e-9) & (high < DOUBT[1] + 1e-9)
+    total, between = calibration.count.sum(), calibration.count[doubtful].sum()
+    if not (full & doubtful).any():
         return (
-            f"The probabilities can be taken at their word: no bin with {FEWEST_PAIRS} held-out pairs or more is "
-            f"off by more than {LARGEST_GAP:.2f} (at most {abs(gaps[worst]):.2f}).",
+            f"Too few to judge the probabilities: of {total:,} held-out pairs {between:,} were in doubt "
+            f"({DOUBT[0]} to {DOUBT[1]}), the others were easy.",
+            False,
+        )
+    gaps = np.where(full, calibration.predicted - calibration.observed, 0.0)
+    place = int(np.argmax(np.abs(gaps)))
+    if abs(gaps[place]) <= LARGEST_GAP:
+        return (
+            f"Held-out pairs came out as predicted: no bin with {FEWEST_PAIRS} of them or more is off by more than "
+            f"{LARGEST_GAP:.2f} (at most {abs(gaps[place]):.2f}). Of {total:,} pairs {between:,} were in doubt "
+            f"({DOUBT[0]} to {DOUBT[1]}).",
             True,
         )
-    direction = "too high" if gaps[worst] > 0 else "too low"
+    direction = "too high" if gaps[place] > 0 else "too low"
     return (
         f"Take the probabilities with care: those near {calibration.predicted[place]:.2f} are {direction}, "
         f"{calibration.observed[place]:.2f} of such held-out pairs are truly together.",
