@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ CODES = {"write": errno.ENOSPC, "sync": errno.EIO, "rename": errno.EIO, "read": 
 NAMING = ("replace", "rename", "link", "mkdir")
 # What the package's own code asks NumPy for memory by.
 ALLOCATING = ("empty", "zeros", "ones", "full", "arange", "concatenate", "array", "stack", "repeat")
+
+# When something was done, in files of decisions and stores.
+TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 @dataclass
@@ -171,10 +175,12 @@ class Faults:
     n_tried: int = 0
     n_right: int = 0
     problems: list[str] = field(default_factory=list)
+    states: set[bytes] = field(default_factory=set)
 
     def expect(self) -> None:
         """Run it without a fault: what it leaves is what is right."""
         folder = self._fresh()
+        assert self._is_new(folder)
         code, said = self.run(folder)
         assert code == 0, said
         self.before, self.after = contents(self.given), contents(folder)
@@ -199,9 +205,8 @@ class Faults:
             self.n_tried += fault.count >= n
             self.n_right += code == 0
             problem = self.judge(code, said, folder)
-            if problem is None and not self._is_untouched(folder):
-                # The next start finds nothing in its way, and finishes or undoes what was left. Where nothing was,
-                # it is the run without a fault.
+            if problem is None and self._is_new(folder):
+                # The next start finds nothing in its way, and finishes or undoes what was left.
                 again, words = self.run(folder)
                 problem = None if again == 0 else f"the next start: {words}"
                 problem = problem or self.judge(0, words, folder)
@@ -232,9 +237,15 @@ class Faults:
         names = sorted(name for name in {*self.after, *found} if found.get(name) != self.after.get(name))
         return f"{', '.join(names)}: not as without a fault" if names else None
 
-    def _is_untouched(self, folder: Path) -> bool:
-        names = [sorted(str(path.relative_to(each)) for path in each.rglob("*")) for each in (self.given, folder)]
-        return names[0] == names[1] and contents(folder) == self.before
+    def _is_new(self, folder: Path) -> bool:
+        """Whether no run began with such files: the next start of what was left before is known, whatever its time."""
+        names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+        digest = sha256(repr(names).encode())
+        for name, content in contents(folder).items():
+            digest.update(f"{name}\0{len(content)}\0".encode() + TIME.sub(b"", content))
+        before = len(self.states)
+        self.states.add(digest.digest())
+        return len(self.states) > before
 
     def _fresh(self) -> Path:
         folder = self.place / "work"
