@@ -26,6 +26,7 @@ from scdp.estimators.conditions import Conditions
 from scdp.io.memory import collection_paused, give_back_memory
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
+from scdp.linkage.sizes import LaterPartners
 from scdp.table.records import Records
 
 # The match rate is settled by the candidates of about so many records.
@@ -96,9 +97,12 @@ def settle(
     n = len(blocked.records)
     share = sampled_share(n)
     strangers = compare_in_threads(comparer, *only_meeting(conditions, *draw_strangers(n)))
-    features = compare_in_threads(comparer, *only_meeting(conditions, *sample))
+    left, right = only_meeting(conditions, *sample)
+    features = compare_in_threads(comparer, left, right)
+    # A pair is there for a record of the sample, whose later candidate the other one is.
+    later = LaterPartners(np.where(in_sample(left.astype(np.int32), share), left, right), max(int(share * n), 2))
     n_pairs = n * (n - 1) / 2.0 if conditions is None else conditions.count_pairs()
-    ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, max(int(share * n), 2))
+    ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, later.n_records, later)
     if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
         return Settled(ensemble, None)
     parts = (features[part] for part in parts_of(len(features)))

@@ -25,6 +25,7 @@ from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.law import NO_MERGE, Weights
 from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, spread_returns, weigh_returns
 from scdp.linkage.sampling.forward import Names, sample_partitions, stream_of
+from scdp.linkage.sizes import NOTHING_TAUGHT, LaterPartners, TaughtThird, estimate_third
 from scdp.linkage.trees import Trees
 
 MISSING = -1
@@ -140,6 +141,8 @@ NEGLIGIBLE = -9.0
 FLOOR_PAIRS = 20_000
 
 
+# How much the size of a cluster draws records, before any label.
+GROWTH = 0.6
 # How unsure the constant is for each factor e that a table is larger than those that taught, up to so many.
 DOUBT_BY_SIZE, MOST_LARGER = 0.6, 3.0
 # Records of a table have between so many times fewer and more partners than those that were labelled (log).
@@ -188,6 +191,8 @@ class Ensemble:
     mean; None without labels. `trees` are those of two halves of the clusters. `spread` is the standard deviation of
     the members' constants, `sure_spread` that in a table no larger than those that taught how the law fits, `n_taught`
     the records of these, 0 where there were none. `matches` are some of the labelled ones.
+    `taught_third` is what the sizes of labelled clusters say of the weight of a third record, and `third` is what is
+    added to the members' where the table says otherwise.
     """
 
     knots: Knots
@@ -203,6 +208,8 @@ class Ensemble:
     sure_spread: float = 0.0
     n_taught: int = 0
     matches: Matches | None = None
+    taught_third: TaughtThird = NOTHING_TAUGHT
+    third: float = 0.0
 
     def with_members(self, members: tuple[Parameters, ...]) -> Ensemble:
         return replace(self, members=members)
@@ -212,16 +219,23 @@ class Ensemble:
         """Of a pair, before evidence and trees are added."""
         return len(self.knots.at) - (self.evidence is not None) - bool(self.trees)
 
-    def set_to(self, strangers: Features, pairs: Features, n_pairs: float, n_records: int) -> Ensemble:
+    def set_to(
+        self, strangers: Features, pairs: Features, n_pairs: float, n_records: int, later: LaterPartners | None = None
+    ) -> Ensemble:
         """The ensemble for one table, from random pairs of it and from those that may be matches.
 
-        Without evidence nothing is known of the table, and it is taken to be like what was labelled.
+        Without evidence nothing is known of the table, and it is taken to be like what was labelled. `later`,
+        which is of the pairs, tells how large clusters are.
         """
         if self.evidence is None:
             return self
         rates = believable_rates(self.partners, n_pairs, n_records)
         table = self.evidence.in_table(strangers, pairs, n_pairs, rates)
         there = replace(self.doubt_more(n_records), table=table, log_odds=table.log_odds_of_match)
+        if later is not None:
+            log_odds = table.log_ratio(pairs) + there.log_odds
+            found = estimate_third(later, log_odds, GROWTH, self.taught_third.weight)
+            there = replace(there, third=self.taught_third.move_to(found))
         there = there.locate(pairs, n_records)
         step = max(len(strangers) // FLOOR_PAIRS, 1)
         places = there.places(np.ascontiguousarray(strangers[::step]))
@@ -293,7 +307,7 @@ class Ensemble:
         """Of joining a cluster in the table that the ensemble is set to."""
         chosen = self.members[member]
         floor = FLOOR if self.floors is None else float(self.floors[member])
-        return Weights(chosen.bias + self.log_odds, chosen.growth, chosen.third, floor, chosen.merge)
+        return Weights(chosen.bias + self.log_odds, chosen.growth, chosen.third + self.third, floor, chosen.merge)
 
     def mean_score(self, features: Features) -> Floats:
         """Scores of pairs, averaged over members."""

@@ -16,8 +16,9 @@ import numpy as np
 from scdp._parallel import Progress, StepProgress
 from scdp._typing import Integers
 from scdp.compare.features import Layout, Pairs
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.ensemble import GROWTH, Ensemble
 from scdp.linkage.evidence import Evidence, TableEvidence
+from scdp.linkage.sizes import third_of_sizes
 from scdp.linkage.training.folds import (
     LabelledPairs,
     LabelledSource,
@@ -117,6 +118,7 @@ def fit_ensemble(
         mean_partners(cluster),
         choices.n_rescans,
         table,
+        taught_third=third_of_sizes(np.bincount(cluster), GROWTH),
     )
     held_out = NOTHING_HELD_OUT
     if len(folds) == 2:

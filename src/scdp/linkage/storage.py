@@ -20,6 +20,7 @@ from scdp.linkage.ensemble import MOST_KNOTS, Ensemble, Knots, Parameters
 from scdp.linkage.evidence import Evidence, TableEvidence
 from scdp.linkage.levels import N_LEVELS
 from scdp.linkage.location import MOST_MATCHES, Matches
+from scdp.linkage.sizes import TaughtThird
 from scdp.linkage.sources import VectorView
 from scdp.linkage.trees import Trees
 
@@ -45,6 +46,7 @@ def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
         "n_members": len(members),
         "n_trees": len(ensemble.trees),
         "log_odds": ensemble.log_odds,
+        "taught_third": ensemble.taught_third._asdict(),
         "partners": ensemble.partners,
         "spread": ensemble.spread,
         "sure_spread": ensemble.sure_spread,
@@ -109,7 +111,14 @@ def ensemble_from_parts(
         sure_spread=real(words, "sure_spread"),
         n_taught=number(words, "n_taught"),
         matches=None if columns is None else _matches(words, arrays, n_features),
+        taught_third=_taught_third(part(words, "taught_third")),
     )
+
+
+def _taught_third(stored: object) -> TaughtThird:
+    if not isinstance(stored, Mapping):
+        raise InputError("'taught_third' is not what belongs there")
+    return TaughtThird(real(stored, "weight"), number(stored, "n_repeated"))
 
 
 def _matches(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int) -> Matches | None:

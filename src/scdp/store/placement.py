@@ -28,6 +28,7 @@ from scdp.linkage.candidates import N_STRANGERS, draw_strangers
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
+from scdp.linkage.sizes import LaterPartners
 from scdp.posterior import Posterior
 from scdp.table.decisions import Decision
 from scdp.table.records import Column, Records
@@ -260,14 +261,18 @@ def settle_store(fitted: ResolverFit, rows: StoredRows, index: WordIndex, names:
     counts = comparer.count()
     n_pairs = len(alive) * (len(alive) - 1) // 2
     if n_pairs <= N_STRANGERS:
-        every = comparer.compare_all(workers=1).features
-        return Setting(fitted.ensemble.set_to(every, every, n_pairs, len(alive)), counts, len(rows))
+        every = comparer.compare_all(workers=1)
+        later = LaterPartners(every.left, len(alive))
+        there = fitted.ensemble.set_to(every.features, every.features, n_pairs, len(alive), later)
+        return Setting(there, counts, len(rows))
     strangers = comparer.compare(*draw_strangers(len(counted)))
     some = rng.choice(alive, min(len(alive), MOST_SETTLED_BY), replace=False)
-    likely = _compare(rows, find_pairs(rows, index, names, some), fields, counts)
+    left, right = find_pairs(rows, index, names, some)
+    likely = _compare(rows, (left, right), fields, counts)
+    later = LaterPartners(np.where(np.isin(left, some), left, -1), len(some))
     # Pairs of some records with all others are met from either of their ends, so they stand for twice as many records.
     n_met = min(2 * len(some), len(alive))
-    ensemble = fitted.ensemble.set_to(strangers, likely, n_met * (len(alive) - 1) / 2.0, n_met)
+    ensemble = fitted.ensemble.set_to(strangers, likely, n_met * (len(alive) - 1) / 2.0, n_met, later)
     # What is settled by some records is as doubtful as all of them are many.
     return Setting(ensemble.doubt_more(len(alive)), counts, len(rows))
 

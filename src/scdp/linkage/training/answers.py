@@ -19,6 +19,7 @@ from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
 from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import Blocked, settle_blocked
 from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.sizes import LaterPartners
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold, sample_matches
 from scdp.linkage.training.posterior import MODE_STEPS, PRIOR_SPREAD, UNTUNED, Prior, draw_members, maximise
 from scdp.table.decisions import Constraints
@@ -88,7 +89,8 @@ def learn_from_answers(
     orders = tuple(rng.permutation(len(compared.rows)) for _ in range(N_ORDERS))
     floor = 0.0 if ensemble.floors is None else float(ensemble.floors.mean())
     known = Pairs(pairs.n_items, pairs.left, pairs.right, pairs.features[:, :0])
-    fold = PreparedFold(ensemble.places(pairs.features), known, compared.cluster, orders, ensemble.log_odds, floor)
+    places, third = ensemble.places(pairs.features), ensemble.third
+    fold = PreparedFold(places, known, compared.cluster, orders, ensemble.log_odds, floor, third=third)
     mode = maximise([fold], prior, prior.mean, None, MODE_STEPS)
     members = draw_members(
         [fold], prior, mode, UNTUNED, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
@@ -112,7 +114,7 @@ def learn_in_table(blocked: Blocked, conditions: Conditions, seed: int) -> tuple
     n = len(blocked.records)
     if n * (n - 1) // 2 <= MOST_PAIRS:
         every = comparer.compare_all()
-        there = blocked.ensemble.set_to(every.features, every.features, len(every), n)
+        there = blocked.ensemble.set_to(every.features, every.features, len(every), n, LaterPartners(every.left, n))
     else:
         there = settle_blocked(blocked, comparer, conditions)
     learned = learn_from_answers(there, compared, pairs, n, seed)

@@ -168,7 +168,8 @@ class TrainingFold(NamedTuple):
 class PreparedFold(NamedTuple):
     """A fold whose pairs have all columns of the score; `log_odds` is of a random pair of it for being a match.
 
-    Pairs that were left out have the score `floor`, and `stands_for` is how many each of those here stands for.
+    Pairs that were left out have the score `floor`, and `stands_for` is how many each of those here stands for. The
+    weight of a third record is relative to `third`.
     """
 
     places: Places
@@ -178,6 +179,7 @@ class PreparedFold(NamedTuple):
     log_odds: float
     floor: float = 0.0
     stands_for: Floats | None = None
+    third: float = 0.0
 
     def without_unlikely(self, parameters: Parameters) -> PreparedFold:
         """Without the pairs that are as good as certain not to be matches, which make most of the work."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from scdp._parallel import map_in_threads
 from scdp._typing import Floats, Integers
-from scdp.linkage.ensemble import Knots, Parameters, add_back, add_up
+from scdp.linkage.ensemble import GROWTH, Knots, Parameters, add_back, add_up
 from scdp.linkage.law import NO_MERGE, Weights, log_likelihood_grad
 from scdp.linkage.training.folds import PreparedFold, TrainingFold
 
@@ -30,9 +30,9 @@ class PriorSpread(NamedTuple):
 
 
 PRIOR_SPREAD = PriorSpread()
-# How much the size of a cluster draws records, before any label; and at most, as in the Chinese restaurant process. One
-# large labelled cluster would teach more, and in another table the first cluster to grow would take in everything.
-GROWTH, MOST_GROWTH = 0.6, 1.0
+# How much the size of a cluster draws records at most, as in the Chinese restaurant process. One large labelled cluster
+# would teach more, and in another table the first cluster to grow would take in everything.
+MOST_GROWTH = 1.0
 # Beside evidence, the functions of a member are tilted by so many standard deviations of the prior. By a whole one,
 # members that learned from a few labels differ most where these say nothing, and know less together than the evidence.
 TILT = 0.2
@@ -168,7 +168,8 @@ def objective(
         score, by_score = np.empty(len(fold.pairs)), np.zeros(len(fold.pairs))
         add_up(*fold.places, parameters.heights, parameters.missing, score)
         by_weights = np.zeros(3)
-        weights = Weights(parameters.bias + fold.log_odds, parameters.growth, parameters.third, fold.floor)
+        bias, third = parameters.bias + fold.log_odds, parameters.third + fold.third
+        weights = Weights(bias, parameters.growth, third, fold.floor)
         each = np.ones(fold.cluster.max() + 1) if weight is None else weight[number]
         likelihood = 0.0
         orders = (*fold.orders, np.arange(len(fold.cluster)))
