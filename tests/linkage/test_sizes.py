@@ -33,7 +33,8 @@ def plain_third(counts, growth):
     of_more = sum(size * number for size, number in counts.items() if size > 2)
     ratio = ((of_more + 0.5) / (repeated + 1)) / ((2 * pairs + 1) / (alone + 1))
     told = repeated / (repeated + sizes.FEW_REPEATED)
-    return told * (np.log(ratio) - growth * np.log(2)) + (1 - told) * np.log(0.5)
+    found = min(np.log(ratio) - growth * np.log(2), sizes.MOST_THIRD)
+    return told * found + (1 - told) * np.log(0.5)
 
 
 def cluster_of(counts):
@@ -73,6 +74,13 @@ def test_pairs_in_doubt_and_earlier_partners_do_not_count():
     # Where there are few sure pairs, less sure ones tell.
     few = estimate_third(LaterPartners(sure, len(cluster)), np.full(len(sure), 2.5), 0.6)
     assert few == found
+
+
+def test_sure_pairs_that_are_no_clusters_tell_a_number():
+    """Of all but a few records two later ones are like them, and of hardly any three."""
+    record = np.repeat(np.arange(100), np.where(np.arange(100) < 90, 2, 1))
+    found = estimate_third(LaterPartners(record, 120), np.full(len(record), 9.0), 0.6)
+    assert START_THIRD < found < sizes.MOST_THIRD
 
 
 def test_nothing_is_told_by_no_pairs():

@@ -17,6 +17,8 @@ from scdp._typing import Floats, Integers
 START_THIRD = float(np.log(0.5))
 # Sure pairs have the first of these log-odds that leaves so many records with a later partner, or else the last.
 SURE, ENOUGH_PARTNERS = (6.0, 4.0, 2.0), 50
+# Where hardly any record is alone or in a pair, the weight would have no upper end, and clusters would run away.
+MOST_THIRD = 3.0
 # So many clusters of two records or more tell half of what there is to tell.
 FEW_REPEATED = 20.0
 
@@ -68,11 +70,12 @@ def _weigh_third(partners: tuple[int, ...], n_records: int, growth: float, start
     """
     first, second, third = partners
     n_repeated, n_larger = first - second, second - third
-    n_pairs = n_repeated - n_larger
+    # Sure pairs need not be all those of a cluster, and then the counts are not those of clusters either.
+    n_pairs = max(n_repeated - n_larger, 0)
     n_alone = max(n_records - 2 * first + second, 0)
     # Records of clusters of three or more, by cluster that they could come back to; and the same of pairs.
     comes_to_more = (second + 2 * n_larger + 0.5) / (n_repeated + 1.0)
     comes_to_one = (2 * n_pairs + 1.0) / (n_alone + 1.0)
-    found = float(np.log(comes_to_more / comes_to_one) - growth * np.log(2.0))
+    found = min(float(np.log(comes_to_more / comes_to_one) - growth * np.log(2.0)), MOST_THIRD)
     told = n_repeated / (n_repeated + FEW_REPEATED)
     return told * found + (1.0 - told) * start
