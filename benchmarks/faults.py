@@ -1,9 +1,9 @@
 """Fault injection: every write, sync, rename, read and allocation of four short commands fails once.
 
 python -m benchmarks.faults [--only fit] [--allocations 40]
-Files are those that Python itself touches, allocations those that the package's own lines ask NumPy for: some ten
-thousand, an hour of a core. With `--allocations` the first one of every line of code fails, and about so many others of
-each command, spread evenly.
+Files are those that Python itself touches, allocations are calls of nine functions by which NumPy makes arrays: some
+ten thousand, an hour of a core and more. With `--allocations` the first one of every line of code
+fails, and about so many others of each command, spread evenly.
 Prints, for each command and kind, how many operations there were, how many failures were tried and how many runs ended
 right in spite of it. The exit code is 1 if anything was lost, mixed or not told in a sentence.
 """
