@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from estimators.test_decided import ids_of, people
-from scdp.compare.features import Comparer
+from scdp.compare.features import Comparer, Pairs
 from scdp.estimators.conditions import Conditions, conditions_of
 from scdp.estimators.inputs import Compared
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
-from scdp.linkage.training.answers import ComparedPairs
+from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.review.sources import Learner
 from scdp.table.decisions import Constraints, Decision
 
@@ -47,9 +49,31 @@ def test_fit_and_label_learn_the_same_from_decisions():
     fitted = ResolverFit.train(rows, nobody, None, rows.spec.names, Choices(), 5, conditions=conditions)
     assert fitted.training.n_repeated == len(np.unique(constraints.group[constraints.group >= 0]))
     every = Comparer.of(records, rows.spec.fields).compare_all()
-    there = fitted.ensemble.set_to(every.features, every.features, len(every), len(records))
+    there = fitted.ensemble.set_to_all(every)
+    assert there.third == learner.learned.third != 0.0
     for one, other in zip(there.members, learner.learned.members, strict=True):
         assert one.bias == pytest.approx(other.bias, abs=1e-6)
         assert np.array_equal(one.heights, other.heights)
     start = ResolverFit.train(rows, nobody, None, rows.spec.names, Choices(), 5)
     assert not np.array_equal(start.ensemble.members[0].heights, fitted.ensemble.members[0].heights)
+
+
+def test_answers_are_weighed_by_the_sizes_of_the_table():
+    """Three records of one cluster say little where triples are common, and much where they are not."""
+    records, spec, truth = people(90, 3)
+    rows = Compared.of(records, spec, None, False, blocked=True)
+    fitted = ResolverFit.train(rows, np.full(90, -1, dtype=np.int64), None, rows.spec.names, Choices(), 5)
+    comparer = Comparer.of(records, rows.spec.fields)
+    there = fitted.ensemble.set_to_all(comparer.compare_all())
+    clusters, sizes = np.unique(truth, return_counts=True)
+    chosen = np.flatnonzero(truth == clusters[sizes >= 3][0])
+    group = np.full(90, -1, dtype=np.int64)
+    group[chosen] = 0
+    none = np.zeros(0, dtype=np.int64)
+    compared = ComparedPairs.of(Conditions(group, none, none, np.full(90, -1, dtype=np.int64)))
+    features = comparer.compare(compared.rows[compared.left], compared.rows[compared.right])
+    pairs = Pairs(len(compared.rows), compared.left, compared.right, features)
+    common, rare = (
+        learn_from_answers(replace(there, third=third), compared, pairs, 90, 5).members for third in (3.0, -6.0)
+    )
+    assert np.mean([member.third for member in rare]) > np.mean([member.third for member in common])

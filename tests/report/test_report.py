@@ -16,7 +16,7 @@ import pytest
 from html_checker import Checker
 from report_cases import made_calibration, made_learned, made_result, two_records
 from scdp.errors import InputError
-from scdp.estimators.result import UncertainPair
+from scdp.estimators.result import ClusterResult, UncertainPair, Verdict
 from scdp.posterior import Posterior
 from scdp.report import isolated, marked, sections, shown, spelled
 from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, size_classes, trace_lines
@@ -160,6 +160,17 @@ def test_a_model_without_weights_and_calibration_says_so(result):
     words = words_of(report_html(replace(result, learned=made_learned(weights=None, calibration=None))))
     assert "The model scdp1 has no weights for features." in words
     assert "Not measured: it is read from training clusters that are held out" in words
+
+
+@pytest.mark.parametrize("colour", ["green", "amber", "red"])
+def test_calibration_is_never_green_beside_a_verdict_that_is_not(result, colour, monkeypatch):
+    monkeypatch.setattr(ClusterResult, "verdict", property(lambda self: Verdict(colour, ("So it is.",))))
+    title = "Can the probabilities be believed?"
+    part = report_html(result).split(title)[1].split("</section>")[0]
+    assert judge_calibration(result.learned.calibration)[1]
+    assert ('class="verdict"' in part) == (colour == "green")
+    assert ('class="verdict warn"' in part) == (colour != "green")
+    assert "the verdict at the top is on the records at hand" in part
 
 
 @pytest.mark.parametrize(("shift", "agreed"), [(0, True), (30, False)])

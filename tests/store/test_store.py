@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,8 +17,9 @@ from estimators.test_decided import fitted, people
 from product_cases import done, run, write_csv
 from scdp.errors import InputError
 from scdp.io.atomic import FolderLock
+from scdp.linkage.sizes import NOTHING_TAUGHT
 from scdp.metrics import f_score
-from scdp.store import Store, files
+from scdp.store import Store, files, placement
 from scdp.store.files import read_manifest, replay
 from scdp.table.decisions import Decision, append_decision
 
@@ -95,6 +97,19 @@ def test_an_update_that_fails_leaves_the_open_store_as_it_was(store, monkeypatch
     assert store.entities == before
     store.update(records.take(parts[1][:2]))
     check(store)
+
+
+def test_a_large_store_reads_the_sizes_of_clusters_off_some_records(store, monkeypatch):
+    """The number of records that teach it is a matter of size alone: from all of them it says the same."""
+    records, _, parts = batches()
+    for part in parts[1:]:
+        store.update(records.take(part))
+    fewer = replace(store._fitted, ensemble=replace(store._fitted.ensemble, taught_third=NOTHING_TAUGHT))
+    given = fewer, store.load()._rows, store._index, store._compared
+    every = placement.settle_store(*given).ensemble.third
+    monkeypatch.setattr(placement, "N_STRANGERS", 0)
+    assert placement.settle_store(*given).ensemble.third == pytest.approx(every, abs=0.2)
+    assert every != 0.0
 
 
 def test_the_same_records_again_change_nothing(store):

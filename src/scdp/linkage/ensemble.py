@@ -219,6 +219,11 @@ class Ensemble:
         """Of a pair, before evidence and trees are added."""
         return len(self.knots.at) - (self.evidence is not None) - bool(self.trees)
 
+    def set_to_all(self, pairs: Pairs) -> Ensemble:
+        """The ensemble for one table, all pairs of which were compared."""
+        later = LaterPartners(pairs.left, pairs.n_items)
+        return self.set_to(pairs.features, pairs.features, len(pairs), pairs.n_items, later)
+
     def set_to(
         self, strangers: Features, pairs: Features, n_pairs: float, n_records: int, later: LaterPartners | None = None
     ) -> Ensemble:
@@ -232,11 +237,11 @@ class Ensemble:
         rates = believable_rates(self.partners, n_pairs, n_records)
         table = self.evidence.in_table(strangers, pairs, n_pairs, rates)
         there = replace(self.doubt_more(n_records), table=table, log_odds=table.log_odds_of_match)
+        log_ratio = table.log_ratio(pairs)
         if later is not None:
-            log_odds = table.log_ratio(pairs) + there.log_odds
-            found = estimate_third(later, log_odds, GROWTH, self.taught_third.weight)
+            found = estimate_third(later, log_ratio + there.log_odds, GROWTH, self.taught_third.weight)
             there = replace(there, third=self.taught_third.move_to(found))
-        there = there.locate(pairs, n_records)
+        there = there.locate(pairs, n_records, log_ratio)
         step = max(len(strangers) // FLOOR_PAIRS, 1)
         places = there.places(np.ascontiguousarray(strangers[::step]))
         scores = np.array([member.scores(places) for member in there.members]).reshape(len(self.members), -1)
@@ -244,15 +249,15 @@ class Ensemble:
         floors = scores[:, rest].mean(axis=1) if rest.any() else np.full(len(self.members), FLOOR)
         return replace(there, floors=floors)
 
-    def locate(self, pairs: Features, n_records: int) -> Ensemble:
+    def locate(self, pairs: Features, n_records: int, log_ratio: Floats | None = None) -> Ensemble:
         """Members that put the end of strangers where the evidence of the table and labelled matches let them.
 
-        A line that lies nearer to the evidence than the others' stays: to move it the other way may make one cluster of
-        many.
+        `log_ratio` is that evidence of the pairs, if it is at hand. A line that lies nearer to it than the others'
+        stays: to move it the other way may make one cluster of many.
         """
         if self.matches is None or self.table is None:
             return self
-        log_ratio = self.table.log_ratio(pairs)
+        log_ratio = self.table.log_ratio(pairs) if log_ratio is None else log_ratio
         chosen, each = choose_looked_at(log_ratio + self.log_odds)
         places = self.places(np.ascontiguousarray(pairs[chosen]))
         scores = np.array([member.scores(places) for member in self.members])

@@ -27,7 +27,6 @@ from scdp.linkage.candidates import Blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.shards import Draws, Engine, all_apart
-from scdp.linkage.sizes import LaterPartners
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import (
     calibration_from_parts,
@@ -273,8 +272,7 @@ class ResolverFit:
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
         if conditions is not None and conditions.uncompared is not None:
             pairs = pairs.select(conditions.may_meet(pairs.left, pairs.right))
-        later = LaterPartners(pairs.left, n)
-        ensemble = self.ensemble.set_to(pairs.features, pairs.features, len(pairs), n, later)
+        ensemble = self.ensemble.set_to_all(pairs)
         return engine.sample(ensemble, pairs, known, n_draws, seed, progress, conditions), None
 
     def compare_two(self, rows: Compared, i: int, j: int) -> Pair:

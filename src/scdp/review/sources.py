@@ -23,7 +23,6 @@ from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.sampling.forward import sample_partition, stream_of
 from scdp.linkage.shards import label_by_first
-from scdp.linkage.sizes import LaterPartners
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import no_others
@@ -100,8 +99,7 @@ class Learner:
         n = len(rows)
         if n * (n - 1) // 2 <= MOST_PAIRS:
             pairs = self.comparer.compare_all()
-            later = LaterPartners(pairs.left, n)
-            return fitted.ensemble.set_to(pairs.features, pairs.features, len(pairs), n, later), pairs
+            return fitted.ensemble.set_to_all(pairs), pairs
         blocking = fitted.ladder.choose(rows.records, rows.spec).blocking
         blocked = Blocked(rows.records, rows.spec.fields, blocking, fitted.ensemble)
         found = compare_candidates(blocked, progress=progress)

@@ -261,9 +261,7 @@ def settle_store(fitted: ResolverFit, rows: StoredRows, index: WordIndex, names:
     counts = comparer.count()
     n_pairs = len(alive) * (len(alive) - 1) // 2
     if n_pairs <= N_STRANGERS:
-        every = comparer.compare_all(workers=1)
-        later = LaterPartners(every.left, len(alive))
-        there = fitted.ensemble.set_to(every.features, every.features, n_pairs, len(alive), later)
+        there = fitted.ensemble.set_to_all(comparer.compare_all(workers=1))
         return Setting(there, counts, len(rows))
     strangers = comparer.compare(*draw_strangers(len(counted)))
     some = rng.choice(alive, min(len(alive), MOST_SETTLED_BY), replace=False)
