@@ -245,7 +245,7 @@ def check_draws(spark: Any, blocked: Blocked) -> None:
     wanted = InThreads(1).sample_blocked(blocked, nobody, 8, seed=11)
     assert 0.5 < len(np.unique(wanted.draws[0])) / len(nobody) < 1
     np.testing.assert_array_equal(found.draws, wanted.draws)
-    assert found.oversized == wanted.oversized
+    assert found.report == wanted.report
 
 
 def check_clusters_of_20_000_records(spark: Any) -> None:

@@ -190,3 +190,12 @@ def test_pairs_are_sorted_as_by_two_keys(dtype):
     order = rng.permutation(len(left))
     left, right = np.append(left[order], largest).astype(dtype), np.append(right[order], largest).astype(dtype)
     np.testing.assert_array_equal(sort_pairs(left, right), np.lexsort((right, left)))
+
+
+def test_what_a_blocking_keeps_is_estimated_where_nobody_knows():
+    given = blocked()
+    assert compare_candidates(given).report.recall == 1.0
+    assert compare_candidates(given._replace(recall=0.9)).report.recall == 0.9
+    found = compare_candidates(given._replace(recall=np.nan))
+    assert 0.8 < found.report.recall < 1.0
+    np.testing.assert_array_equal(found.pairs.left, compare_candidates(given).pairs.left)

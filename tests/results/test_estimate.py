@@ -51,6 +51,17 @@ def test_the_interval_of_the_number_of_clusters_is_wider_than_that_of_the_draws(
     assert wide[1] - wide[0] > high - low
 
 
+def test_the_fewer_labels_the_wider_the_interval_is():
+    edges = np.linspace(0, 1, 11)
+    count = np.where(np.arange(11)[1:] == 10, 500, 0)
+    seen = Calibration(edges, edges[1:] - 0.05, edges[1:] - 0.05, count)
+    widths = [np.diff(Reliability.of(seen, n).widen(4000, 4200, 9000))[0] for n in (500, 50, 5)]
+    widths.append(np.diff(Reliability.of(None, None).widen(4000, 4200, 9000))[0])
+    assert widths == sorted(widths)
+    assert widths[0] == pytest.approx(250, abs=5)
+    assert widths[-1] == pytest.approx(400, abs=5)
+
+
 @pytest.mark.parametrize("kept", [0.9, 0.99, np.nan])
 def test_links_that_blocking_lost_may_have_joined_clusters(kept: float):
     low, high, n = 800, 820, 1000

@@ -175,7 +175,7 @@ def candidate_pairs(
 ) -> CandidatePairs:
     """The pairs of the blocking. Past `memory_limit` they are kept in a temporary file mapped into memory."""
     limit, workers = memory_bytes(memory_limit), worker_count(threads)
-    chunks, oversized = found_chunks(_key_maker(records, blocking), blocking, limit, workers)
+    chunks, oversized = found_chunks(key_maker(records, blocking), blocking, limit, workers)
     left, right = collected(chunks, limit)
     return CandidatePairs(left, right, len(records), oversized)
 
@@ -190,12 +190,12 @@ def stream_candidate_pairs(
 ) -> tuple[Oversized, ...]:
     """Write the pairs to a Parquet file as they are found; the index of the blocks is held in memory."""
     limit, workers = memory_bytes(memory_limit), worker_count(threads)
-    chunks, oversized = found_chunks(_key_maker(records, blocking), blocking, limit, workers)
+    chunks, oversized = found_chunks(key_maker(records, blocking), blocking, limit, workers)
     write_pairs(path, chunks, len(records), limit, workers)
     return oversized
 
 
-def _key_maker(records: Records, blocking: Blocking) -> KeyMaker:
+def key_maker(records: Records, blocking: Blocking) -> KeyMaker:
     records.require(*blocking.columns)
     if len(records) >= 2**31:
         raise InputError(f"{records.source}: {len(records):,} records are more than 2^31; split the file")
@@ -214,7 +214,7 @@ def search_of(
     records: Records, blocking: Blocking, *, memory_limit: str | int = MEMORY_LIMIT, threads: int | None = None
 ) -> Search:
     """How to find the pairs of the blocking, for those who do not want them all at once."""
-    return _search(_key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads))
+    return _search(key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads))
 
 
 def counted_pairs(index: PairIndex) -> tuple[int, float]:
@@ -222,21 +222,21 @@ def counted_pairs(index: PairIndex) -> tuple[int, float]:
     near = float((index.chains.highs - index.chains.lows - 1).sum()) / 2
     none = np.zeros(0, dtype=np.int32)
     nowhere = index.chains._replace(rows=np.zeros_like(index.chains.rows), places=none)
-    return sum(len(left) for left, _ in _of_index(index._replace(chains=nowhere)).chunks(1)), near
+    return sum(len(left) for left, _ in search_of_index(index._replace(chains=nowhere)).chunks(1)), near
 
 
 def _search(maker: KeyMaker, blocking: Blocking, limit: int, threads: int) -> Search:
     index, oversized = build_index(maker, blocking, blocking.all_rules, threads)
-    search = _of_index(index, oversized)
+    search = search_of_index(index, oversized)
     if not blocking.links:
         return search
-    links = _of_index(build_index(maker, blocking, blocking.links, threads)[0])
+    links = search_of_index(build_index(maker, blocking, blocking.links, threads)[0])
     found = (collected(each.chunks(threads), limit) for each in (search, links))
     graphs = linked_pairs(len(maker.columns), *found)
     return Search(partial(linked_partners, graphs), linked_meetings(graphs), search.homes, oversized)
 
 
-def _of_index(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
+def search_of_index(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
     return Search(partial(partners, index), meetings(index), homes(index), oversized)
 
 

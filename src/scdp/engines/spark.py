@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Integers
+from scdp.blocking.by_size import BlockingReport
 from scdp.blocking.rules import Blocking
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
@@ -384,4 +385,5 @@ class SparkEngine:
         given = GivenRows(known, conditions) if anything else None
         with checkpoints(self.session):
             sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)
-            return BlockedDraws(collected_draws(sampled, known, n_draws), search.oversized)
+            report = BlockingReport(settled.recall, search.oversized)
+            return BlockedDraws(collected_draws(sampled, known, n_draws), report)

@@ -36,8 +36,9 @@ PRIOR_CLUSTERS = 5.0
 # A smaller share of true pairs that blocking loses is none.
 LEAST_LOST = 1e-3
 # Draws share one model, and do not know where it is wrong: over the development sets the number of clusters is off by
-# so much more than they say.
-COUNT_SPREAD = 1.25
+# so much more than they say; and by that much more again before any label is seen, when nothing tells how well curves
+# that are typical fit the table.
+COUNT_SPREAD, UNTOLD_SPREAD = 1.25, 0.75
 STEPS = 30
 MOST_PAIRS, SOME_ITEMS = 5_000_000, 4000
 MOST_DRAWS = 400
@@ -128,7 +129,9 @@ class Reliability:
         link that blocking lost may have been the only one of a record.
         """
         ends = [np.log((n_items - each + 0.5) / (each + 0.5)) for each in (low, high)]
-        middle, half = sum(ends) / 2.0, COUNT_SPREAD * (ends[0] - ends[1]) / 2.0
+        # What is missed was seen in so many labelled clusters, beside those that stand for the prior.
+        spread = COUNT_SPREAD + UNTOLD_SPREAD * (0.5 + PRIOR_CLUSTERS) / max(sum(self.missed), 0.5 + PRIOR_CLUSTERS)
+        middle, half = sum(ends) / 2.0, spread * (ends[0] - ends[1]) / 2.0
         wide = [(n_items + 0.5 - 0.5 * odds) / (1.0 + odds) for odds in np.exp([middle + half, middle - half])]
         if self.lost is not None:
             wide[0] -= self.lost[0] / sum(self.lost) * max(n_items - wide[0], 0.0)

@@ -260,6 +260,8 @@ VERY_FEW, FEW = 5, 20
 POOR, FAIR, FAIR_UNTOLD = 0.7, 0.9, 0.8
 # The width of the interval of the number of clusters as a share of it.
 VERY_WIDE, WIDE = 0.3, 0.08
+# Without labels it is wider by itself.
+WIDE_UNTOLD = 0.15
 # Of a handful of clusters, one or two more or fewer are a large share, and no reason to throw the answer away.
 HANDFUL = 5
 # A cluster with this share of all records, and so many, holds records together by a chain of doubtful links.
@@ -353,7 +355,7 @@ def _judge_labels(result: ClusterResult) -> Iterator[Reason]:
         said = f"Only {n} labelled clusters have two records or more; label about {wanted} more such clusters."
     # Where the evidence is plain, typical curves do without labels.
     low, high = result.posterior.n_clusters_interval(LEVEL)
-    needed = FAIR_UNTOLD if high - low <= WIDE * result.n_clusters else FAIR
+    needed = FAIR_UNTOLD if high - low <= WIDE_UNTOLD * result.n_clusters else FAIR
     yield n < VERY_FEW and not result.expected["f"]["mean"] >= needed, said
 
 

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking
+from scdp.blocking.by_size import BlockingReport
 from scdp.blocking.candidates import search_of, worker_count
 from scdp.blocking.hashes import scattered
-from scdp.blocking.index import Oversized
 from scdp.blocking.pairs import Search
+from scdp.blocking.unseen import estimate_recall
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs
 from scdp.components import connected_components
@@ -38,6 +39,8 @@ MOST_CANDIDATES = 300_000
 # Components of more records lose their least likely pairs, below one of these log-odds after another.
 MOST_CONNECTED = 100_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
+# Pairs of this probability tell what a blocking loses of such pairs.
+LIKELY = 0.5
 # So many pairs of a sample are the work of one thread at a time.
 PAIRS_AT_ONCE = 20_000
 # So many parts of the candidates, of up to a million pairs each, are found while the match rate is being settled.
@@ -45,27 +48,32 @@ MOST_AHEAD = 16
 
 
 class Blocked(NamedTuple):
-    """Records to compare by fitted comparisons and a blocking, and the ensemble that judges their pairs."""
+    """Records to compare by fitted comparisons and a blocking, and the ensemble that judges their pairs.
+
+    `recall` is the share of true pairs that the blocking is expected to keep: NaN where it is to be estimated.
+    """
 
     records: Records
     fields: tuple[Comparison, ...]
     blocking: Blocking
     ensemble: Ensemble
+    recall: float = 1.0
 
 
 class Settled(NamedTuple):
-    """The ensemble set to a table, and the prefilter of its candidates (None where they are few)."""
+    """The ensemble set to a table, the prefilter of its candidates (None where they are few), and what these keep."""
 
     ensemble: Ensemble
     prefilter: Prefilter | None
+    recall: float
 
 
 class Candidates(NamedTuple):
-    """Compared candidate pairs, the ensemble set to their table, and the rules with blocks above the bound."""
+    """Compared candidate pairs, the ensemble set to their table, and what was not compared."""
 
     pairs: Pairs
     ensemble: Ensemble
-    oversized: tuple[Oversized, ...] = ()
+    report: BlockingReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +111,21 @@ def settle(
     later = LaterPartners(np.where(in_sample(left.astype(np.int32), share), left, right), max(int(share * n), 2))
     n_pairs = n * (n - 1) / 2.0 if conditions is None else conditions.count_pairs()
     ensemble = blocked.ensemble.set_to(strangers, features, share * n_pairs, later.n_records, later)
-    if ensemble.table is None or len(features) / share <= MOST_CANDIDATES:
-        return Settled(ensemble, None)
+    few = ensemble.table is None or len(features) / share <= MOST_CANDIDATES
+    if few and not np.isnan(blocked.recall):
+        return Settled(ensemble, None, blocked.recall)
     parts = (features[part] for part in parts_of(len(features)))
     log_odds = np.concatenate(list(map_in_threads(ensemble.mean_log_odds, parts, worker_count(None))))
     probability = 1.0 / (1.0 + np.exp(-log_odds))
+    recall = blocked.recall
+    if np.isnan(recall):
+        likely = probability >= LIKELY
+        pairs = left[likely], right[likely], probability[likely]
+        recall = estimate_recall(blocked.records, blocked.blocking, *pairs)
+    if few or ensemble.table is None:
+        return Settled(ensemble, None, recall)
     seconds = comparer.time_pairs(*sample)
-    return Settled(ensemble, Prefilter.of(ensemble.table, features, seconds, probability))
+    return Settled(ensemble, Prefilter.of(ensemble.table, features, seconds, probability), recall)
 
 
 def parts_of(n_pairs: int) -> list[slice]:
@@ -183,7 +199,8 @@ def compare_candidates(
             progress(len(found), len(parts))
     empty = link_pairs(settled.ensemble, comparer, run, np.zeros(0, np.int32), np.zeros(0, np.int32))
     kept = break_up(WeighedPairs.join([*found, empty]), n)
-    return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble, search.oversized)
+    report = BlockingReport(settled.recall, search.oversized)
+    return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble, report)
 
 
 def only_meeting(

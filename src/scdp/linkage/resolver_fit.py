@@ -266,9 +266,8 @@ class ResolverFit:
         n = len(records)
         if n_pairs(n, groups) > MOST_PAIRS and groups is None:
             chosen = self.ladder.choose(records, rows.spec)
-            blocked = Blocked(records, rows.spec.fields, chosen.blocking, self.ensemble)
-            found = engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
-            return found.draws, BlockingReport(chosen.recall, found.oversized)
+            blocked = Blocked(records, rows.spec.fields, chosen.blocking, self.ensemble, chosen.recall)
+            return engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
         if conditions is not None and conditions.uncompared is not None:
             pairs = pairs.select(conditions.may_meet(pairs.left, pairs.right))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Features, Integers
-from scdp.blocking.index import Oversized
+from scdp.blocking.by_size import BlockingReport
 from scdp.compare.features import Pairs
 from scdp.components import connected_components
 from scdp.estimators.conditions import Conditions
@@ -31,10 +31,10 @@ PROGRESS_STEPS = 1000
 
 
 class BlockedDraws(NamedTuple):
-    """Draws of records that were compared as a blocking says, and its rules with blocks above the bound."""
+    """Draws of records that were compared as a blocking says, and what was not compared."""
 
     draws: Draws
-    oversized: tuple[Oversized, ...] = ()
+    report: BlockingReport
 
 
 class Engine(Protocol):
@@ -196,7 +196,7 @@ class OnThisMachine(ABC):
         give_back_memory()
         half = take_half(progress, 1)
         draws = self.sample(found.ensemble, found.pairs, known, n_draws, seed, half, conditions)
-        return BlockedDraws(draws, found.oversized)
+        return BlockedDraws(draws, found.report)
 
 
 class InThreads(OnThisMachine):
