@@ -295,13 +295,14 @@ def _cluster(
     model: Estimator, records: Records, known: dict[str, str] | None, seed: int | None, said: list[Decision]
 ) -> ClusterResult:
     from scdp.estimators.clustering import cluster_records
+    from scdp.io.memory import collection_paused
 
     require_columns(records, model)
     if said:
         say(f"keeping {len(said)} decisions")
     say(f"clustering {len(records)} records, {len(known or {})} of them known")
     title = f"Clusters of {Path(records.source).name}"
-    with say_notes():
+    with say_notes(), collection_paused():
         result = cluster_records(model, records, known, decisions=said, random_state=seed, title=title)
         problem = None if result.independent_draws else result.posterior.convergence_warning()
         if problem:

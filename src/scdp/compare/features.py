@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Features, Floats, Groups, Integers
 from scdp.compare import Comparison, Prepared
 from scdp.compare.prepared import MISSING, Frequencies, prepare_all, value_key
@@ -373,9 +374,13 @@ class Copies:
         """Draws of all rows from those of the kept ones; rows are labelled by the first row of their cluster."""
         rows = self.kept.astype(np.int32)
         found = np.empty((len(drawn), len(self.stays_with)), np.int32)
+
+        def fill(place: int) -> None:
+            np.take(rows[drawn[place]], self.stays_with, out=found[place], mode="clip")
+
         # Draw by draw: all at once would hold the draws three times.
-        for place, labels in enumerate(drawn):
-            np.take(rows[labels], self.stays_with, out=found[place], mode="clip")
+        for _ in map_in_threads(fill, range(len(drawn)), count_workers(-1)):
+            pass
         return found
 
 

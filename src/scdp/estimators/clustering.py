@@ -87,6 +87,7 @@ def cluster_records(
         learned=learned,
         uncertain=uncertain_pairs(posterior, labels[back]),
         independent_draws=model.fitted_.independent_draws,
+        numbers=labels[back].astype(np.int64),
     )
 
 

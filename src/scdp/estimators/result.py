@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._typing import Floats
+from scdp._typing import Floats, Integers
 from scdp.blocking.by_size import BlockingReport
 from scdp.blocking.index import Oversized
 from scdp.errors import InputError
@@ -19,6 +19,7 @@ from scdp.posterior.io import make_pandas, make_polars, plot_reliability, plot_s
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 from scdp.table.spec_files import in_words
+from scdp.table.texts import number_values
 
 # Comparisons that a picture has room for.
 MOST_WEIGHTS = 24
@@ -86,7 +87,8 @@ class ClusterResult:
 
     The items of `posterior` are the rows of `records`, in order; its `hidden` ones are those whose cluster was
     asked for, the others were given. `independent_draws` tells that draws come from no Markov chain, so that
-    traces and R-hat mean nothing. `uncertain` has the least certain pair first.
+    traces and R-hat mean nothing. `uncertain` has the least certain pair first. `numbers` are those of the clusters,
+    where they are at hand: names of a million records take seconds to tell apart.
     """
 
     title: str
@@ -100,6 +102,7 @@ class ClusterResult:
     learned: Learned
     uncertain: tuple[UncertainPair, ...] = field(default=())
     independent_draws: bool = False
+    numbers: Integers | None = None
 
     @property
     def n_records(self) -> int:
@@ -108,6 +111,8 @@ class ClusterResult:
     @cached_property
     def codes(self) -> NDArray[np.int64]:
         """The number of each row's cluster, in the order in which they appear."""
+        if self.numbers is not None:
+            return number_values(self.numbers)[0].astype(np.int64)
         names = self.labels.tolist()
         distinct = dict.fromkeys(names)
         places = dict(zip(distinct, range(len(distinct)), strict=True))

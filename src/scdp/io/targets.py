@@ -43,7 +43,8 @@ def stage_table(staged: Staged, path: Path, columns: Mapping[str, Column]) -> No
     kind = path.suffix.lower()
     rows = zip(*columns.values(), strict=True)
     if kind in DELIMITERS:
-        staged.text(path, _delimited(list(columns), rows, DELIMITERS[kind]))
+        plain = _join_plain(columns, DELIMITERS[kind])
+        staged.text(path, _delimited(list(columns), rows, DELIMITERS[kind]) if plain is None else plain)
     elif kind in JSON_LINES:
         lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)
         staged.text(path, "".join(f"{line}\n" for line in lines))
@@ -64,6 +65,28 @@ def spreadsheet_cell(cell: Any) -> Any:
     if not isinstance(cell, str) or PLAIN_NUMBER.fullmatch(cell) or not FORMULA.match(cell):
         return cell
     return f"'{cell}"
+
+
+def _join_plain(columns: Mapping[str, Column], delimiter: str) -> str | None:
+    """Columns of texts and of numbers none of which needs a quote, in a third of a writer's time; None for others."""
+    texts = []
+    for column in columns.values():
+        kinds = set(map(type, column))
+        if kinds <= {str}:
+            texts.append(column)
+        elif kinds == {float}:
+            # Of very many probabilities, few differ.
+            spelled = {number: str(number) for number in set(column)}
+            texts.append([spelled[number] for number in column])
+        else:
+            return None
+    lines = list(map(delimiter.join, [tuple(columns), *zip(*texts, strict=True)]))
+    whole = "\n".join(lines) + "\n"
+    n_rows, n_columns = len(lines), len(texts)
+    if n_columns < 2 or '"' in whole or "\r" in whole:
+        return None
+    one_each = whole.count("\n") == n_rows and whole.count(delimiter) == n_rows * (n_columns - 1)
+    return whole if one_each else None
 
 
 def _delimited(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str) -> str:
