@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scdp.linkage import location
-from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, spread_returns, weigh_returns
+from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, propose_moves, spread_moves, weigh_moves
 
 
 def plain_gap(score, log_ratio, log_odds):
@@ -45,46 +45,81 @@ def test_all_likely_pairs_are_looked_at_and_some_stand_for_the_rest(monkeypatch)
     assert len(chosen) == 102
 
 
+def weigh(table, each, of_matches, gap, weight=None):
+    """Moves down, and how likely each is."""
+    weight = np.ones(len(of_matches)) if weight is None else weight
+    moves, before = propose_moves(gap, float(weight.sum()))
+    return moves, weigh_moves(moves, before, table, each, of_matches, weight)
+
+
 def test_the_gap_is_taken_back_where_labelled_matches_do_not_need_it():
     # The table has 50 sure matches and 500 strangers that only the gap of 5 nats makes likely.
     table = np.concatenate([np.full(50, 15.0), np.full(500, 2.0)])
     sure, doubtful = np.full(14, 14.0), np.full(14, 1.0)
-    each, weight = np.ones(len(table)), np.ones(14)
-    shares, unneeded = weigh_returns(table, each, sure, weight, 5.0)
-    _, needed = weigh_returns(table, each, doubtful, weight, 5.0)
+    each = np.ones(len(table))
+    moves, unneeded = weigh(table, each, sure, 5.0)
+    _, needed = weigh(table, each, doubtful, 5.0)
     assert unneeded.sum() == pytest.approx(1.0)
-    assert unneeded @ shares > 0.8 * shares[-1] > needed @ shares
+    assert unneeded @ moves > 0.8 * moves[-1] > needed @ moves
     assert needed[0] > unneeded[0]
 
 
 def test_a_few_poor_matches_do_not_hold_the_line():
     table = np.concatenate([np.full(50, 15.0), np.full(500, 2.0)])
-    each, weight = np.ones(len(table)), np.ones(14)
     poor = np.append(np.full(13, 14.0), -9.0)
-    shares, found = weigh_returns(table, each, poor, weight, 5.0)
-    assert found @ shares > 0.8 * shares[-1]
+    moves, found = weigh(table, np.ones(len(table)), poor, 5.0)
+    assert found @ moves > 0.8 * moves[-1]
 
 
 def test_many_labelled_matches_have_taught_where_the_line_is():
     table, each = np.full(50, 5.0), np.ones(50)
-    few, _ = weigh_returns(table, each, np.full(4, 5.0), np.ones(4), 2.0)
-    many, _ = weigh_returns(table, each, np.full(400, 5.0), np.ones(400), 2.0)
-    assert few[-1] > 0.9
-    assert many[-1] < 0.1
+    few, _ = weigh(table, each, np.full(4, 5.0), 2.0)
+    many, _ = weigh(table, each, np.full(400, 5.0), 2.0)
+    assert few[-1] > 0.9 * 2.0
+    assert many[-1] < 0.1 * 2.0
 
 
 def test_a_pair_that_stands_for_many_counts_as_often():
     table, each = np.array([8.0, -1.0]), np.array([20.0, 300.0])
     repeated = np.repeat(table, each.astype(int))
     known, weight = np.array([5.0, 0.5]), np.array([1.0, 2.0])
-    _, one = weigh_returns(table, each, known, weight, 3.0)
-    _, other = weigh_returns(repeated, np.ones(len(repeated)), known, weight, 3.0)
-    np.testing.assert_allclose(one, other)
+    for gap in (3.0, -3.0):
+        _, one = weigh(table, each, known, gap, weight)
+        _, other = weigh(repeated, np.ones(len(repeated)), known, gap, weight)
+        np.testing.assert_allclose(one, other)
+
+
+def drawn_table(lift, n_matches=4000, seed=0):
+    """Log-odds of the matches and strangers of a table, all of them too low by so much, and of labelled matches."""
+    rng = np.random.default_rng(seed)
+    # If matches are so distributed, and strangers fall off like this, the log-odds of a pair are what they say.
+    matches = rng.normal(5.0, 2.5, 2 * n_matches)
+    grid = np.linspace(-8.0, 16.0, 2401)
+    density = np.exp(-0.5 * ((grid - 5.0) / 2.5) ** 2) / (2.5 * np.sqrt(2.0 * np.pi)) * n_matches
+    strangers = np.repeat(grid, rng.poisson(density * np.exp(-grid) * (grid[1] - grid[0])))
+    return np.concatenate([matches[:n_matches], strangers]) - lift, matches[n_matches:][:400] - lift
+
+
+@pytest.mark.parametrize("lift", [0.0, 1.5, 3.0])
+def test_the_line_is_moved_up_where_labelled_matches_tell_and_not_too_far(lift):
+    """It falls short by some, since a tenth of labelled matches may be poor."""
+    table, known = drawn_table(lift)
+    moves, found = weigh(table, np.ones(len(table)), known, -8.0)
+    assert lift - 1.2 < -(found @ moves) < lift + 0.3
+    # No further than the evidence.
+    near, _ = weigh(table, np.ones(len(table)), known, -1.2)
+    assert near.tolist() == [0.0, -0.5, -1.0]
+
+
+def test_a_few_labelled_matches_hardly_lift_the_line():
+    table, known = drawn_table(0.0)
+    moves, found = weigh(table, np.ones(len(table)), known[:3], -8.0)
+    assert -(found @ moves) < 1.5
 
 
 def test_members_stand_for_the_probabilities():
-    shares = spread_returns(location.RETURNS, np.array([0.5, 0.0, 0.25, 0.0, 0.25]), 8)
-    assert shares.tolist() == [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
+    moves = spread_moves(location.RETURNS, np.array([0.5, 0.0, 0.25, 0.0, 0.25]), 8)
+    assert moves.tolist() == [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
 
 
 def test_rarity_of_a_labelled_match_grows_with_the_table():

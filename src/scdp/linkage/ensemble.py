@@ -23,7 +23,7 @@ from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.law import NO_MERGE, Weights
-from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, spread_returns, weigh_returns
+from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, propose_moves, spread_moves, weigh_moves
 from scdp.linkage.sampling.forward import Names, sample_partitions, stream_of
 from scdp.linkage.sizes import NOTHING_TAUGHT, LaterPartners, TaughtThird, estimate_third
 from scdp.linkage.trees import Trees
@@ -264,13 +264,14 @@ class Ensemble:
         gaps = measure_gaps(scores, log_ratio[chosen], self.log_odds)
         if gaps is None:
             return self
-        gap, bias = max(float(gaps.mean()), 0.0), float(np.mean([member.bias for member in self.members]))
+        gap, bias = float(gaps.mean()), float(np.mean([member.bias for member in self.members]))
         known = self.mean_log_odds(self.matches.among(n_records, self.table.layout.rarity))
         log_odds = scores.mean(axis=0) + bias + self.log_odds
-        returns = weigh_returns(log_odds, each, known, self.matches.weight, gap)
-        back = np.maximum(gaps - gap, 0.0) + gap * spread_returns(*returns, len(self.members))
+        moves, before = propose_moves(gap, float(self.matches.weight.sum()))
+        likely = weigh_moves(moves, before, log_odds, each, known, self.matches.weight)
+        down = np.maximum(gaps - max(gap, 0.0), 0.0) + spread_moves(moves, likely, len(self.members))
         members = tuple(
-            member._replace(bias=member.bias - float(off)) for member, off in zip(self.members, back, strict=True)
+            member._replace(bias=member.bias - float(off)) for member, off in zip(self.members, down, strict=True)
         )
         return self.with_members(members)
 

@@ -5,6 +5,10 @@ nothing, and in a larger table it would move the line between matches and strang
 for each member. So no member's line may lie further beyond that of the evidence than theirs do in the mean. How much
 of that gap is taken back as well is told by the labelled matches, which are a sample of the table's: what is called a
 match must be so for most of them, and for few other pairs.
+
+In a table that is much larger the line may lie too near to the matches as well: pairs that agree in what is rare there
+have more evidence than any labelled pair had, and what members make of it was never seen. The same labelled matches
+tell how far it is to be moved towards the evidence.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ LIKELY, SOME_OTHERS = -6.0, 50_000
 # How much of the way back to the evidence is tried, with few labelled matches; with so many it is half as much, since
 # they have taught the members where the line is.
 RETURNS, MANY_MATCHES = np.array([0.0, 0.25, 0.5, 0.75, 1.0]), 40.0
+# How far the line is moved towards the evidence where it lies on the other side of it, and how much less likely the
+# next step is before labelled matches are looked at.
+LIFTS = np.arange(0.0, 6.5, 0.5)
+LIFT_SCALE = 1.0
 # Some labelled matches are poor, and are together by others of their cluster: so many may be any pair of the table.
 POOR_SHARE = 0.1
 
@@ -81,27 +89,37 @@ def measure_gaps(scores: Floats, log_ratio: Floats, log_odds: float) -> Floats |
     return gaps
 
 
-def weigh_returns(
-    log_odds: Floats, each: Floats, of_matches: Floats, weight: Floats, gap: float
-) -> tuple[Floats, Floats]:
-    """Shares of the gap that may be taken back, and how likely each is.
+def propose_moves(gap: float, n_matches: float) -> tuple[Floats, Floats]:
+    """How far down the line may be moved, with so many labelled matches, and the logarithm of how likely before.
+
+    It is moved down where it lies above the evidence by a gap, and up (below 0) where it lies below.
+    """
+    if gap >= 0.0:
+        return gap * RETURNS * MANY_MATCHES / (MANY_MATCHES + n_matches), np.zeros(len(RETURNS))
+    lifts = LIFTS[-gap >= LIFTS]
+    return -lifts, -lifts / LIFT_SCALE
+
+
+def weigh_moves(
+    moves: Floats, before: Floats, log_odds: Floats, each: Floats, of_matches: Floats, weight: Floats
+) -> Floats:
+    """How likely each move down is, by what is called a match after it; `before` is the logarithm of that before.
 
     `log_odds` are of pairs of the table, which stand for `each` pairs, and `of_matches` those of labelled matches. A
     match is drawn from the pairs of the table by their probabilities, but for a few that may be any pair.
     """
-    shares = RETURNS * MANY_MATCHES / (MANY_MATCHES + weight.sum())
-    likelihood = np.empty(len(shares))
-    for place, share in enumerate(shares):
-        claimed = (each / (1.0 + np.exp(share * gap - log_odds))).sum()
-        known = 1.0 / (1.0 + np.exp(share * gap - of_matches)) / max(claimed, 1e-300)
-        likelihood[place] = weight @ np.log((1.0 - POOR_SHARE) * known + POOR_SHARE / each.sum())
-    found = np.exp(likelihood - likelihood.max())
-    return shares, found / found.sum()
+    likelihood = before.copy()
+    for place, move in enumerate(moves):
+        claimed = (each / (1.0 + np.exp(move - log_odds))).sum()
+        known = 1.0 / (1.0 + np.exp(move - of_matches)) / max(claimed, 1e-300)
+        likelihood[place] += weight @ np.log((1.0 - POOR_SHARE) * known + POOR_SHARE / each.sum())
+    found: Floats = np.exp(likelihood - likelihood.max())
+    return found / found.sum()
 
 
-def spread_returns(shares: Floats, probability: Floats, n_members: int) -> Floats:
-    """A share for each member: together they stand for the probabilities."""
+def spread_moves(moves: Floats, probability: Floats, n_members: int) -> Floats:
+    """A move for each member: together they stand for the probabilities."""
     upto = np.cumsum(probability)
     places = np.searchsorted(upto, (np.arange(n_members) + 0.5) / n_members * upto[-1])
-    spread: Floats = shares[places]
+    spread: Floats = moves[places]
     return spread
