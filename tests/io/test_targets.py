@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scdp.errors import InputError
+from scdp.io import targets
 from scdp.io.targets import Given, check_files, check_folder_target, check_target, is_same_file
 
 pytestmark = pytest.mark.posix
@@ -101,3 +104,27 @@ def test_a_file_that_is_only_to_be_read_is_no_target(records):
     records.chmod(0o400)
     with pytest.raises(InputError, match="is only to be read"):
         check_target(records)
+
+
+AWKWARD = st.one_of(st.text(max_size=6), st.sampled_from(["a,b", "a\tb", '"', "", "\r", "x\ny", " a", "ü", "=1"]))
+
+
+@given(
+    st.lists(st.tuples(AWKWARD, st.text("abc1", max_size=3), st.floats(allow_nan=False)), max_size=5),
+    st.sampled_from([".csv", ".tsv"]),
+    st.sampled_from(["id", "a,b", 'say "a"', ""]),
+)
+def test_plain_columns_are_written_as_a_writer_writes_them(rows, kind, title):
+    """Joined without a writer where no cell needs a quote: the file is the same."""
+    columns = {title: [row[0] for row in rows], "cluster": [row[1] for row in rows], "p": [row[2] for row in rows]}
+    wanted = targets._delimited(list(columns), zip(*columns.values(), strict=True), targets.DELIMITERS[kind])
+    found = targets._join_plain(columns, targets.DELIMITERS[kind])
+    assert found in (None, wanted)
+    if not any(set(text) & set('\r\n\t,"') for text in (title, *columns[title])) and rows:
+        assert found == wanted
+
+
+def test_columns_of_other_things_are_left_to_the_writer():
+    assert targets._join_plain({"a": ["x", None], "b": ["y", "z"]}, ",") is None
+    assert targets._join_plain({"a": [True], "b": ["y"]}, ",") is None
+    assert targets._join_plain({"a": ["x"]}, ",") is None

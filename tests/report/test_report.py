@@ -156,6 +156,11 @@ def test_only_the_heaviest_of_many_features_are_shown(result):
     assert "Not shown: 232 lighter features." in words
 
 
+def test_numbers_that_are_at_hand_tell_clusters_apart_as_names_do(result):
+    numbers = np.unique(result.labels, return_inverse=True)[1]
+    assert np.array_equal(replace(result, numbers=numbers * 7).codes, result.codes)
+
+
 def test_a_model_without_weights_and_calibration_says_so(result):
     words = words_of(report_html(replace(result, learned=made_learned(weights=None, calibration=None))))
     assert "The model scdp1 has no weights for features." in words

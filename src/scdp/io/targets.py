@@ -75,9 +75,9 @@ def _join_plain(columns: Mapping[str, Column], delimiter: str) -> str | None:
         if kinds <= {str}:
             texts.append(column)
         elif kinds == {float}:
-            # Of very many probabilities, few differ.
-            spelled = {number: str(number) for number in set(column)}
-            texts.append([spelled[number] for number in column])
+            # Of very many probabilities, few differ. The two zeros are equal, and spelled differently.
+            spelled = {number: str(number) for number in set(column) if number}
+            texts.append([spelled.get(number) or str(number) for number in column])
         else:
             return None
     lines = list(map(delimiter.join, [tuple(columns), *zip(*texts, strict=True)]))
