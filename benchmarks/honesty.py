@@ -4,7 +4,8 @@ python -m benchmarks.honesty [--out FILE] [--figure FILE] [--sets crm,...] [--se
 
 A cell is a data set, a number of labelled clusters, how these were chosen, and a number of records. Labelled clusters
 are drawn from one half of the clusters (of `crm` from all), records to cluster from the other half. The summary is over
-all cells of the file; `--summary FILE` prints it again. Data sets are those in $SCDP_DATA.
+all cells of the file; `--summary FILE` prints it again. Data sets are those in $SCDP_DATA. Some larger tables are there
+if they are named: `--sets febrl3,historical,people-20k,citations-20k,historical-50k --sizes 10000`.
 """
 
 from __future__ import annotations
@@ -157,6 +158,19 @@ def loaders() -> dict[str, Callable[[], Items]]:
     }
 
 
+def large_loaders() -> dict[str, Callable[[], Items]]:
+    """Tables of which half are too many for all pairs; only if they are named."""
+    from scdp.datasets import make_records
+    from scdp.paper import datasets
+
+    return {
+        "people-20k": lambda: labelled(lambda: make_records(20_000, kind="people", seed=15)),
+        "citations-20k": lambda: labelled(lambda: make_records(20_000, kind="citations", seed=15)),
+        "people-100k": lambda: labelled(lambda: make_records(100_000, kind="people", seed=5)),
+        "historical-50k": lambda: labelled(lambda: datasets.load_historical("50k")),
+    }
+
+
 def codes(labels: Any) -> np.ndarray:
     return np.unique(np.asarray(labels).astype(str), return_inverse=True)[1]
 
@@ -212,7 +226,7 @@ def run(cell: Cell) -> dict[str, Any] | None:
 
 
 def try_cell(cell: Cell) -> dict[str, Any] | None:
-    items = loaders()[cell.name]()
+    items = (loaders() | large_loaders())[cell.name]()
     train, known, new, gold = split(items, cell)
     sizes = np.bincount(known)
     if sizes.max() < 2 or len(sizes) < 2:

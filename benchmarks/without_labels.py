@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.honesty import Items, codes, labelled, loaders
+from benchmarks.honesty import Items, codes, large_loaders, loaders
 from scdp import EntityResolver, metrics
 from scdp.estimators.clustering import cluster_records
 
@@ -28,15 +28,8 @@ LOOKED_AT = 200
 
 
 def tables() -> dict[str, Callable[[], Items]]:
-    """By name: the tables of benchmarks/honesty.py, and two large ones."""
-    from scdp.datasets import make_records
-    from scdp.paper.datasets import load_historical
-
-    large = {
-        "historical-50k": lambda: labelled(lambda: load_historical("50k")),
-        "people-100k": lambda: labelled(lambda: make_records(100_000, kind="people", seed=5)),
-    }
-    return loaders() | large
+    """By name: the tables of benchmarks/honesty.py, the large ones too."""
+    return loaders() | large_loaders()
 
 
 def write(name: str, items: Items, folder: Path) -> None:
