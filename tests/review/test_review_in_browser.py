@@ -131,13 +131,18 @@ def test_review_splits_and_merges_and_shows_the_effect(chromium, tmp_path: Path)
         window.close()
 
 
-def tab_to(page, selector: str, most: int = 60) -> None:
+def tab_to(page, selector: str, most: int = 200) -> None:
     """Move the focus by Tab alone."""
+    # Keys that come before a new page has the keyboard go nowhere, and a busy machine is slow to give it.
+    page.bring_to_front()
+    page.wait_for_function("document.readyState == 'complete' && document.hasFocus()")
+    met = []
     for _ in range(most):
         page.keyboard.press("Tab")
         if page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
             return
-    raise AssertionError(f"Tab does not reach {selector}")
+        met.append(page.evaluate("document.activeElement.outerHTML.slice(0, 60)"))
+    raise AssertionError(f"Tab does not reach {selector}, but {met}")
 
 
 def test_a_review_by_keyboard_alone(chromium, tmp_path: Path):
