@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scdp.errors import InputError
@@ -109,6 +109,7 @@ def test_a_file_that_is_only_to_be_read_is_no_target(records):
 AWKWARD = st.one_of(st.text(max_size=6), st.sampled_from(["a,b", "a\tb", '"', "", "\r", "x\ny", " a", "ü", "=1"]))
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(AWKWARD, st.text("abc1", max_size=3), st.floats(allow_nan=False)), max_size=5),
     st.sampled_from([".csv", ".tsv"]),

@@ -196,6 +196,7 @@ def stream_candidate_pairs(
 
 
 def key_maker(records: Records, blocking: Blocking) -> KeyMaker:
+    """What makes the keys of a blocking, whose columns must be there."""
     records.require(*blocking.columns)
     if len(records) >= 2**31:
         raise InputError(f"{records.source}: {len(records):,} records are more than 2^31; split the file")
@@ -237,6 +238,7 @@ def _search(maker: KeyMaker, blocking: Blocking, limit: int, threads: int) -> Se
 
 
 def search_of_index(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
+    """How to find the pairs of an index, without links."""
     return Search(partial(partners, index), meetings(index), homes(index), oversized)
 
 

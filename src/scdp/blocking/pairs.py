@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,12 @@ def row_ranges(meetings: NDArray[np.int64]) -> NDArray[np.int64]:
     steps = np.arange(0, total[-1] + MEETINGS_AT_ONCE, MEETINGS_AT_ONCE)
     edges = np.searchsorted(total, steps, side="right") - 1
     return np.unique(np.concatenate([[0], edges, [len(meetings)]]))
+
+
+def number_pairs(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
+    """One number for each pair, which sorts as left, then right; both are below 2^31."""
+    numbers: NDArray[np.int64] = (left.astype(np.int64) << 31) | right
+    return numbers
 
 
 def collected(chunks: Iterable[Pairs], limit: int) -> Pairs:

@@ -7,15 +7,13 @@ none: the estimate of Chao (1987) for animals that were never caught.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from scdp._parallel import map_in_threads
 from scdp._typing import Booleans, Floats, Integers
 from scdp.blocking.candidates import key_maker, search_of_index, worker_count
 from scdp.blocking.index import build_index
+from scdp.blocking.pairs import number_pairs
 from scdp.blocking.rules import Blocking, Rule
 from scdp.table.records import Records
 
@@ -41,11 +39,11 @@ def estimate_recall(
     if len(families) < FEWEST_FAMILIES or probability.sum() < FEWEST_PAIRS:
         return float("nan")
     by_family = np.zeros((len(families), len(left)), dtype=bool)
-    maker, threads, keys = key_maker(records, blocking), worker_count(None), _one_number(left, right)
+    maker, threads, keys = key_maker(records, blocking), worker_count(None), number_pairs(left, right)
     for found, rules in zip(by_family, families.values(), strict=True):
         search = search_of_index(build_index(maker, blocking, rules, threads)[0])
         for pairs in map_in_threads(search.pairs, search.parts(rows.astype(np.int32)), threads):
-            found |= np.isin(keys, _one_number(*pairs))
+            found |= np.isin(keys, number_pairs(*pairs))
     shares = [unseen_share(by_family, probability)]
     # Columns together find what each of them finds and more. Without such rules no fewer pairs are lost.
     alone = [not any(other < columns for other in families) for columns in families]
@@ -68,8 +66,3 @@ def _by_columns(blocking: Blocking) -> dict[frozenset[str], list[Rule]]:
     for rule in blocking.rules:
         families.setdefault(frozenset(rule.columns), []).append(rule)
     return families
-
-
-def _one_number(left: NDArray[Any], right: NDArray[Any]) -> Integers:
-    """For each pair; both are below 2^31."""
-    return (left.astype(np.int64) << 31) | right

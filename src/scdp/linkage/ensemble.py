@@ -252,8 +252,8 @@ class Ensemble:
     def locate(self, pairs: Features, n_records: int, log_ratio: Floats | None = None) -> Ensemble:
         """Members that put the end of strangers where the evidence of the table and labelled matches let them.
 
-        `log_ratio` is that evidence of the pairs, if it is at hand. A line that lies nearer to it than the others'
-        stays: to move it the other way may make one cluster of many.
+        `log_ratio` is that evidence of the pairs, if it is at hand. A line that lies further beyond it than theirs do
+        in the mean is taken back to there; all move on together, down or up, by what labelled matches tell.
         """
         if self.matches is None or self.table is None:
             return self
