@@ -301,9 +301,20 @@ class Ladder(NamedTuple):
     pool: RulePool | None = None
 
     def choose(self, records: Records, spec: Spec) -> ChosenBlocking:
-        """The most thorough blocking whose candidates are not too many."""
+        """The most thorough blocking whose candidates are not too many.
+
+        A few thousand records can afford what is made for any table as well. It keeps pairs that no labelled one is
+        like, which learned rules lose.
+        """
         if not self.steps:
             return ChosenBlocking(default_blocking(records, spec), float("nan"))
+        chosen = self._choose_learned(records, spec)
+        if len(records) > MANY:
+            return chosen
+        rules = dict.fromkeys((*chosen.blocking.rules, *default_blocking(records, spec).rules))
+        return ChosenBlocking(replace(chosen.blocking, rules=tuple(rules)), float("nan"))
+
+    def _choose_learned(self, records: Records, spec: Spec) -> ChosenBlocking:
         fitting = [step for step in self.steps if step.n_records >= len(records)]
         if not fitting and self.pool is not None and self.pool.rules:
             return self.pool.choose(records, column_names(spec))
