@@ -4,6 +4,10 @@ Items that no draw puts together are apart in the best partition: uniting them c
 pays for it. So components of such links are solved each on its own, small ones exactly. Large ones are searched in
 the manner of SALSO (Dahl, Johnson and Mueller 2022): start from the best draws and from items placed one by one in
 random order, then improve by moving items and by dissolving clusters.
+
+Items that no draw tells apart, such as copies of a record, are together in the best partition: with t of them in one
+cluster and the others in a second, the loss is concave in t for any price up to 2, so least at one of the ends. They
+are searched as one item that stands for all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +21,14 @@ from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.optimise import MOST_ITEMS, Candidate, Costs, Overlaps, descend, solve_components
-from scdp.posterior.partitions import ComponentItems, canonical_labels, find_components, group_items
+from scdp.posterior.partitions import (
+    ComponentItems,
+    canonical_labels,
+    find_alike,
+    find_components,
+    group_items,
+    take_columns,
+)
 from scdp.posterior.summaries import Loss, Partition, compute_terms, compute_unscaled_terms
 
 MAX_ROUNDS = 20
@@ -97,7 +108,10 @@ def search_components(
 
     `start` is a partition of all items to begin with besides; for the rest see `search_partition`.
     """
-    batches = _split_into_batches(components)
+    if not len(components.items):
+        return
+    searched, stands_for, weights = _unite_alike(components, draws, fixed, weights)
+    batches = _split_into_batches(searched)
     starts = _count_starts(len(draws) * sum(map(len, batches))) if n_starts is None else n_starts
     # One batch takes what is given, so that a search of few items is what it would be alone.
     states: Sequence[RandomState] = [random_state] * len(batches)
@@ -122,12 +136,25 @@ def search_components(
     for batch, found in map_in_threads(search, searches, count_workers(-1)):
         items, bounds = group_items(found)
         labels[batch] = batch[items[bounds[:-1]]][found]
+    labels[components.items] = labels[stands_for]
+
+
+def _unite_alike(
+    components: ComponentItems, draws: SmallIntegers, fixed: SmallIntegers, weights: Integers
+) -> tuple[ComponentItems, Integers, Integers]:
+    """Components of items that draws or `fixed` tell apart, the one that stands for each item, and weights by item."""
+    items = components.items
+    first = find_alike([fixed[items], *take_columns(draws, items)])
+    kept = first == np.arange(len(items))
+    if kept.all():
+        return components, items, weights
+    united = np.zeros_like(weights)
+    np.add.at(united, items[first], weights[items])
+    return components.keep(kept), items[first], united
 
 
 def _split_into_batches(components: ComponentItems) -> list[Integers]:
     """The items of whole components, about as many at a time as are searched best; components are independent."""
-    if not len(components.items):
-        return []
     number = components.bounds[:-1] // ITEMS_AT_ONCE
     edges = components.bounds[:-1][np.append(True, np.diff(number) > 0)]
     return [np.sort(items) for items in np.split(components.items, edges[1:])]
