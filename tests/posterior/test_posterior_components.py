@@ -129,7 +129,10 @@ def test_labels_of_draws_need_not_be_canonical():
 def test_large_components_are_searched_in_as_many_draws_as_there_is_memory_for(monkeypatch):
     draws = np.array([[0] * 20, [0] * 10 + [1] * 10, [0] * 10 + [1] * 10], np.int32)
     assert minimise_expected_loss(draws).max() == 1
-    monkeypatch.setattr(search_module, "MOST_SEARCHED", 20)
+    # No draw tells ten of them apart, so two are searched: there is memory for all three draws, then for one.
+    monkeypatch.setattr(search_module, "MOST_SEARCHED", 6)
+    assert minimise_expected_loss(draws).max() == 1
+    monkeypatch.setattr(search_module, "MOST_SEARCHED", 2)
     assert minimise_expected_loss(draws).max() == 0
 
 

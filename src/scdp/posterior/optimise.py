@@ -6,10 +6,11 @@ set S of items, and D draws, a subset costs in a loss  f(w(S)) - (2 / D) sum_d s
 draw d; what is left of the loss is the same for all partitions. Where links have a price, a subset costs the price of
 its pairs less twice their probabilities.
 
-By moves of one item, or of all items of one cluster: adding item i to cluster k costs  p g(n_k) - (2 / D) sum_d g(n_kd)
-where g(x) is f(x + 1) - f(x), and n_kd counts the members of k that draw d puts together with i; a new cluster costs
-nothing. The price p of a cluster is 1 for both losses, and lower where more links are wanted. Each draw keeps, for each
-of its clusters, a short list of the candidate's clusters that meet it.
+By moves of one item, or of all items of one cluster: adding item i of weight w to cluster k costs
+p g(n_k) - (2 / D) sum_d g(n_kd)  where g(x) is f(x + w) - f(x) - f(w), n_k is the weight of k, and n_kd that of the
+members of k that draw d puts together with i; a new cluster costs nothing. The price p of a cluster is 1 for both
+losses, and lower where more links are wanted. Each draw keeps, for each of its clusters, a short list of the
+candidate's clusters that meet it. Room is by the number of items; counts are sums of weights.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ def cost_clusters(members: Integers, anchored: Booleans, values: Floats, costs: 
             costs[subset | bit] = cost
 
 
-# Gains below this are rounding, and following them could cycle.
+# Gains below this, for each unit of weight, are rounding, and following them could cycle.
 LEAST_GAIN = 1e-9
 FILLED, LABEL, COUNT = 0, 1, 2
 
@@ -262,9 +263,18 @@ class Candidate(NamedTuple):
     cursor: Integers
 
 
+class Costs(NamedTuple):
+    """What decides the cost of a cluster: its price, f for every weight up to that of all items, weight by item."""
+
+    price: float
+    terms: Floats
+    weights: Integers
+
+
 @kernel
-def place(item: int, label: int, weight: int, overlaps: Any, candidate: Any) -> None:
+def place(item: int, label: int, weights: Integers, overlaps: Any, candidate: Any) -> None:
     """Put an unplaced item into a cluster."""
+    weight = weights[item]
     candidate.labels[item] = label
     candidate.sizes[label] += weight
     lists = overlaps.lists
@@ -282,18 +292,19 @@ def place(item: int, label: int, weight: int, overlaps: Any, candidate: Any) -> 
 
 
 @kernel
-def remove(item: int, overlaps: Any, candidate: Any) -> None:
-    """Take an item of weight one out of its cluster."""
+def remove(item: int, weights: Integers, overlaps: Any, candidate: Any) -> None:
+    """Take an item out of its cluster."""
+    weight = weights[item]
     label = candidate.labels[item]
     candidate.labels[item] = -1
-    candidate.sizes[label] -= 1
+    candidate.sizes[label] -= weight
     lists = overlaps.lists
     for draw in range(lists.shape[0]):
         begin = overlaps.begins[item, draw]
         entry = begin
         while lists[draw, entry, LABEL] != label:
             entry += 1
-        lists[draw, entry, COUNT] -= 1
+        lists[draw, entry, COUNT] -= weight
         if lists[draw, entry, COUNT] == 0:
             lists[draw, begin, FILLED] -= 1
             last = begin + lists[draw, begin, FILLED]
@@ -302,31 +313,37 @@ def remove(item: int, overlaps: Any, candidate: Any) -> None:
 
 
 @kernel
-def choose(item: int, price: float, gains: Floats, overlaps: Any, candidate: Any) -> tuple[int, float, float]:
+def choose(item: int, costs: Any, overlaps: Any, candidate: Any) -> tuple[int, float, float]:
     """The best cluster for an item (-1 = a new one), what it costs, and what staying where it is costs."""
     lists, scores, touched = overlaps.lists, candidate.scores, candidate.touched
+    price, terms, weight = costs.price, costs.terms, costs.weights[item]
+    alone, least_gain = terms[weight], LEAST_GAIN * weight
     own = candidate.labels[item]
     n_touched = 0
     for draw in range(lists.shape[0]):
         begin = overlaps.begins[item, draw]
         for entry in range(begin, begin + lists[draw, begin, FILLED]):
             label = lists[draw, entry, LABEL]
-            gain = gains[lists[draw, entry, COUNT] - (label == own)]
-            if gain > 0.0:
+            others = lists[draw, entry, COUNT] - (weight if label == own else 0)
+            if others > 0:
+                gain = terms[others + weight] - terms[others] - alone
                 if scores[label] == 0.0:
                     touched[n_touched] = label
                     n_touched += 1
                 scores[label] += gain
-    best, best_cost = -1, 0.0
-    stay = 0.0 if own < 0 else price * gains[candidate.sizes[own] - 1]
+    best, best_cost, stay = -1, 0.0, 0.0
+    if own >= 0:
+        size = candidate.sizes[own]
+        stay = price * (terms[size] - terms[size - weight] - alone)
     for index in range(n_touched):
         label = touched[index]
-        size_cost = price * gains[candidate.sizes[label] - (label == own)]
+        others = candidate.sizes[label] - (weight if label == own else 0)
+        size_cost = price * (terms[others + weight] - terms[others] - alone)
         cost = size_cost - 2.0 * scores[label] / lists.shape[0]
         scores[label] = 0.0
         if label == own:
             stay = cost
-        if cost < best_cost - LEAST_GAIN:
+        if cost < best_cost - least_gain:
             best, best_cost = int(label), cost
     return best, best_cost, stay
 
@@ -341,56 +358,56 @@ def find_unused_label(candidate: Any) -> int:
 
 
 @kernel
-def settle(item: int, price: float, gains: Floats, overlaps: Any, candidate: Any) -> float:
+def settle(item: int, costs: Any, overlaps: Any, candidate: Any) -> float:
     """Put an unplaced item where it costs least, and return that cost."""
-    label, cost, _ = choose(item, price, gains, overlaps, candidate)
+    label, cost, _ = choose(item, costs, overlaps, candidate)
     if label < 0:
         label = find_unused_label(candidate)
-    place(item, label, 1, overlaps, candidate)
+    place(item, label, costs.weights, overlaps, candidate)
     return cost
 
 
 @kernel
-def sweep_items(order: Integers, price: float, gains: Floats, overlaps: Any, candidate: Any) -> bool:
+def sweep_items(order: Integers, costs: Any, overlaps: Any, candidate: Any) -> bool:
     """Move each item to where it costs least; whether any moved."""
     moved = False
     for item in order:
         if candidate.labels[item] < 0:
-            settle(item, price, gains, overlaps, candidate)
+            settle(item, costs, overlaps, candidate)
             moved = True
             continue
-        label, cost, stay = choose(item, price, gains, overlaps, candidate)
-        if cost < stay - LEAST_GAIN:
-            remove(item, overlaps, candidate)
+        label, cost, stay = choose(item, costs, overlaps, candidate)
+        if cost < stay - LEAST_GAIN * costs.weights[item]:
+            remove(item, costs.weights, overlaps, candidate)
             if label < 0:
                 label = find_unused_label(candidate)
-            place(item, label, 1, overlaps, candidate)
+            place(item, label, costs.weights, overlaps, candidate)
             moved = True
     return moved
 
 
 @kernel
-def rebuild_cluster(members: Integers, price: float, gains: Floats, overlaps: Any, candidate: Any) -> bool:
+def rebuild_cluster(members: Integers, costs: Any, overlaps: Any, candidate: Any) -> bool:
     """Dissolve a cluster and settle its items one by one; undone unless that lowers the loss."""
     label = int(candidate.labels[members[0]])
     before = 0.0
     for item in members:
-        before += choose(item, price, gains, overlaps, candidate)[2]
-        remove(item, overlaps, candidate)
+        before += choose(item, costs, overlaps, candidate)[2]
+        remove(item, costs.weights, overlaps, candidate)
     after = 0.0
     for item in members:
-        after += settle(item, price, gains, overlaps, candidate)
-    if after < before - LEAST_GAIN:
+        after += settle(item, costs, overlaps, candidate)
+    if after < before - LEAST_GAIN * costs.weights[members].max():
         return True
     for item in members:
-        remove(item, overlaps, candidate)
+        remove(item, costs.weights, overlaps, candidate)
     for item in members:
-        place(item, label, 1, overlaps, candidate)
+        place(item, label, costs.weights, overlaps, candidate)
     return False
 
 
 @kernel
-def rebuild_clusters(order: Integers, price: float, gains: Floats, overlaps: Any, candidate: Any) -> bool:
+def rebuild_clusters(order: Integers, costs: Any, overlaps: Any, candidate: Any) -> bool:
     """Try to rebuild every cluster once; whether any attempt was kept."""
     ends = np.zeros(len(candidate.sizes) + 1, np.int64)
     for item in order:
@@ -406,22 +423,14 @@ def rebuild_clusters(order: Integers, price: float, gains: Floats, overlaps: Any
     begin = 0
     for label in range(len(candidate.sizes)):
         if ends[label] - begin > 1:
-            improved |= rebuild_cluster(members[begin : ends[label]], price, gains, overlaps, candidate)
+            improved |= rebuild_cluster(members[begin : ends[label]], costs, overlaps, candidate)
         begin = ends[label]
     return improved
 
 
 @kernel
 def descend(
-    order: Integers,
-    weights: Integers,
-    start: SmallIntegers,
-    price: float,
-    gains: Floats,
-    max_rounds: int,
-    max_sweeps: int,
-    overlaps: Any,
-    candidate: Any,
+    order: Integers, start: SmallIntegers, max_rounds: int, max_sweeps: int, costs: Any, overlaps: Any, candidate: Any
 ) -> None:
     """Lower the expected loss from `start` (-1 = not placed yet), moving only the items in `order`.
 
@@ -432,10 +441,10 @@ def descend(
     candidate.sizes[:] = 0
     for item in range(len(start)):
         if start[item] >= 0:
-            place(item, int(start[item]), weights[item], overlaps, candidate)
+            place(item, int(start[item]), costs.weights, overlaps, candidate)
     for rounds_done in range(max_rounds + 1):
         for _ in range(max_sweeps):
-            if not sweep_items(order, price, gains, overlaps, candidate):
+            if not sweep_items(order, costs, overlaps, candidate):
                 break
-        if rounds_done == max_rounds or not rebuild_clusters(order, price, gains, overlaps, candidate):
+        if rounds_done == max_rounds or not rebuild_clusters(order, costs, overlaps, candidate):
             break

@@ -22,7 +22,6 @@ from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.partitions import (
-    ComponentItems,
     canonical_labels,
     count_pairs_in_draws,
     find_alike,
@@ -145,8 +144,7 @@ def find_shared_pairs(stored: StoredDraws, draws: Integers) -> SharedPairs:
         first = find_alike(columns)
         stands_for[linked.items] = linked.items[first]
         kept = first == np.arange(len(first))
-        bounds = np.concatenate([[0], np.cumsum(kept)])[linked.bounds]
-        columns, linked, by_component = columns[:, kept], ComponentItems(linked.items[kept], bounds), None
+        columns, linked, by_component = columns[:, kept], linked.keep(kept), None
     if by_component is None:
         pairs = count_pairs_by_component(columns, linked.bounds)
     else:

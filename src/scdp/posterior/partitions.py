@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +78,10 @@ class ComponentItems(NamedTuple):
         items = self.items[np.repeat(which, self.sizes)]
         return ComponentItems(items, np.concatenate([[0], np.cumsum(self.sizes[which])]))
 
+    def keep(self, kept: Booleans) -> ComponentItems:
+        """The same components of some of their items only, each at its place in `items`."""
+        return ComponentItems(self.items[kept], np.concatenate([[0], np.cumsum(kept)])[self.bounds])
+
 
 def find_components(chunks: Iterable[SmallIntegers], n_items: int) -> ComponentItems:
     """Components of items (from 0) that any row of any chunk (draw, item) of labels puts together.
@@ -107,9 +111,9 @@ def take_columns(draws: SmallIntegers, items: Integers) -> SmallIntegers:
     return out
 
 
-def find_alike(draws: SmallIntegers) -> Integers:
-    """For each column the first one that has the same label in every draw."""
-    keys = np.zeros(draws.shape[1], np.uint64)
+def find_alike(draws: Sequence[SmallIntegers] | SmallIntegers) -> Integers:
+    """For each item the first one that has the same label in every draw; there must be a draw."""
+    keys = np.zeros(len(draws[0]), np.uint64)
     for labels in draws:
         keys = keys * MIXER + labels.astype(np.uint64)
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)

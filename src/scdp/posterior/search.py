@@ -4,6 +4,10 @@ Items that no draw puts together are apart in the best partition: uniting them c
 pays for it. So components of such links are solved each on its own, small ones exactly. Large ones are searched in
 the manner of SALSO (Dahl, Johnson and Mueller 2022): start from the best draws and from items placed one by one in
 random order, then improve by moving items and by dissolving clusters.
+
+Items that no draw tells apart, such as copies of a record, are together in the best partition: with t of them in one
+cluster and the others in a second, the loss is concave in t for any price up to 2, so least at one of the ends. They
+are searched as one item that stands for all of them.
 """
 
 from __future__ import annotations
@@ -16,9 +20,16 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.optimise import MOST_ITEMS, Candidate, Overlaps, descend, solve_components
-from scdp.posterior.partitions import ComponentItems, canonical_labels, find_components, group_items
-from scdp.posterior.summaries import Loss, Partition, compute_terms
+from scdp.posterior.optimise import MOST_ITEMS, Candidate, Costs, Overlaps, descend, solve_components
+from scdp.posterior.partitions import (
+    ComponentItems,
+    canonical_labels,
+    find_alike,
+    find_components,
+    group_items,
+    take_columns,
+)
+from scdp.posterior.summaries import Loss, Partition, compute_terms, compute_unscaled_terms
 
 MAX_ROUNDS = 20
 MAX_SWEEPS = 50
@@ -30,6 +41,8 @@ WORK_FOR_STARTS = 4_000_000
 ITEMS_AT_ONCE = 10_000
 # Moving items takes 24 bytes a label, so this keeps the search below 1 GB.
 MOST_SEARCHED = 1 << 25
+# The kernels count in 32 bits.
+MOST_WEIGHT = (1 << 31) - 1
 RandomState = int | np.random.Generator | None
 
 
@@ -55,7 +68,7 @@ def minimise_expected_loss(
 
     `draws` are labels (draw, item), not negative. Items with a label in `fixed` (-1 = free) keep that grouping:
     items with one label stay together, items with different labels apart; free items may join them. An item
-    of weight w, which must be fixed, stands for w items. `n_starts` is for `search_partition`.
+    of weight w stands for w items that are always together. `n_starts` is for `search_partition`.
     """
     check_starts(n_starts)
     n_items = draws.shape[1]
@@ -95,7 +108,10 @@ def search_components(
 
     `start` is a partition of all items to begin with besides; for the rest see `search_partition`.
     """
-    batches = _split_into_batches(components)
+    if not len(components.items):
+        return
+    searched, stands_for, weights = _unite_alike(components, draws, fixed, weights)
+    batches = _split_into_batches(searched)
     starts = _count_starts(len(draws) * sum(map(len, batches))) if n_starts is None else n_starts
     # One batch takes what is given, so that a search of few items is what it would be alone.
     states: Sequence[RandomState] = [random_state] * len(batches)
@@ -120,12 +136,25 @@ def search_components(
     for batch, found in map_in_threads(search, searches, count_workers(-1)):
         items, bounds = group_items(found)
         labels[batch] = batch[items[bounds[:-1]]][found]
+    labels[components.items] = labels[stands_for]
+
+
+def _unite_alike(
+    components: ComponentItems, draws: SmallIntegers, fixed: SmallIntegers, weights: Integers
+) -> tuple[ComponentItems, Integers, Integers]:
+    """Components of items that draws or `fixed` tell apart, the one that stands for each item, and weights by item."""
+    items = components.items
+    first = find_alike([fixed[items], *take_columns(draws, items)])
+    kept = first == np.arange(len(items))
+    if kept.all():
+        return components, items, weights
+    united = np.zeros_like(weights)
+    np.add.at(united, items[first], weights[items])
+    return components.keep(kept), items[first], united
 
 
 def _split_into_batches(components: ComponentItems) -> list[Integers]:
     """The items of whole components, about as many at a time as are searched best; components are independent."""
-    if not len(components.items):
-        return []
     number = components.bounds[:-1] // ITEMS_AT_ONCE
     edges = components.bounds[:-1][np.append(True, np.diff(number) > 0)]
     return [np.sort(items) for items in np.split(components.items, edges[1:])]
@@ -143,9 +172,8 @@ def _solve(
     loss: Loss,
     labels: Integers,
 ) -> None:
-    n = int(weights.sum())
     # Unscaled, differences are of order one for any n, so rounding is told from gain by one threshold.
-    terms = compute_terms(loss, n) * (n if loss == "vi" else n * (n - 1) / 2)
+    terms = compute_unscaled_terms(loss, int(weights.sum()))
     solve_components(draws, components.items, components.bounds, weights, fixed, terms, labels)
 
 
@@ -177,7 +205,7 @@ def search_partition(
     """
     if n_starts is None:
         n_starts = _count_starts(draws.size)
-    search = _Search(draws, loss, fixed, weights, price)
+    search = _Search(draws, loss, fixed, weights, price, given)
     if len(search.free) == 0:
         return canonical_labels(search.fixed)
     rng = np.random.default_rng(random_state)
@@ -199,19 +227,41 @@ class _Search:
     """What every start of one search shares."""
 
     def __init__(
-        self, draws: SmallIntegers, loss: Loss, fixed: SmallIntegers | None, weights: Integers | None, price: float
+        self,
+        draws: SmallIntegers,
+        loss: Loss,
+        fixed: SmallIntegers | None,
+        weights: Integers | None,
+        price: float,
+        given: Sequence[SmallIntegers],
     ) -> None:
         n_items = draws.shape[1]
         self.draws, self.price = draws, price
         self.weights = np.ones(n_items, np.int64) if weights is None else weights
         self.fixed = np.full(n_items, -1, np.int32) if fixed is None else _renumber(fixed)
         self.free = np.flatnonzero(self.fixed < 0)
+        self._check(given)
         n = int(self.weights.sum())
         self.terms = compute_terms(loss, n)
         # Unscaled, a single move is of order one for any n, so rounding is told from gain by one threshold.
-        self.gains = np.diff(self.terms, append=0.0) * (n if loss == "vi" else n * (n - 1) / 2)
+        self.costs = Costs(price, compute_unscaled_terms(loss, n), self.weights)
         self.overlaps = _prepare_overlaps(draws)
         self.candidate = _make_candidate(n_items)
+
+    def _check(self, given: Sequence[SmallIntegers]) -> None:
+        """Refuse what has no room in the kernels."""
+        n_items = self.draws.shape[1]
+        for labels in given:
+            if len(labels) != n_items or not 0 <= labels.min(initial=0) <= labels.max(initial=0) < max(1, n_items):
+                raise InputError(f"a start of {n_items} items must have that many labels, from 0 to {n_items - 1}")
+        if self.draws.size and not 0 <= self.draws.min() <= self.draws.max() < n_items:
+            raise InputError(f"labels of {n_items} items must be from 0 to {n_items - 1}: make them canonical")
+        if len(self.weights) != n_items or len(self.fixed) != n_items:
+            raise InputError(f"{len(self.weights)} weights and {len(self.fixed)} fixed labels for {n_items} items")
+        if self.weights.dtype.kind not in "iu" or self.weights.min(initial=1) < 1:
+            raise InputError("weights must be whole numbers from 1 on: an item stands for so many")
+        if self.weights.sum() > MOST_WEIGHT:
+            raise InputError(f"items stand for {self.weights.sum():,} in all, of which {MOST_WEIGHT:,} can be counted")
 
     def expected_loss(self, labels: SmallIntegers) -> float:
         own, others, overlaps = Partition.of(labels, self.weights).measure(self.draws, self.terms)
@@ -236,9 +286,8 @@ class _Search:
         return self._descend(labels, rng.permutation(self.free), MAX_ROUNDS)
 
     def _descend(self, start: SmallIntegers, order: Integers, rounds: int) -> SmallIntegers:
-        candidate, overlaps = self.candidate, self.overlaps
-        descend(order, self.weights, start, self.price, self.gains, rounds, MAX_SWEEPS, overlaps, candidate)
-        return canonical_labels(candidate.labels)
+        descend(order, start, rounds, MAX_SWEEPS, self.costs, self.overlaps, self.candidate)
+        return canonical_labels(self.candidate.labels)
 
     def _separate(self, draw: SmallIntegers) -> SmallIntegers:
         """The draw's clusters of free items, kept away from the fixed ones."""

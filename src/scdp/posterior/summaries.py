@@ -25,11 +25,16 @@ Loss = Literal["vi", "binder"]
 
 def compute_terms(loss: str, n: int) -> Floats:
     """The function f of the loss for 0, ..., n items."""
+    return compute_unscaled_terms(loss, n) / (max(n, 1) if loss == "vi" else max(n * (n - 1), 1) / 2.0)
+
+
+def compute_unscaled_terms(loss: str, n: int) -> Floats:
+    """The same without what n divides it by: moving one item is of order one for any n, and pairs are whole numbers."""
     sizes = np.arange(n + 1, dtype=np.float64)
     if loss == "vi":
-        return sizes * np.log(np.maximum(sizes, 1.0)) / max(n, 1)
+        return sizes * np.log(np.maximum(sizes, 1.0))
     if loss == "binder":
-        return sizes * (sizes - 1.0) / max(n * (n - 1), 1)
+        return sizes * (sizes - 1.0) / 2.0
     raise InputError(f"there is no loss {loss!r}: choose 'vi' or 'binder'")
 
 
