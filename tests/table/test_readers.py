@@ -1,4 +1,4 @@
-"""Text files by way of the database: the same records as row by row, or none at all."""
+"""Large text files: the same records as row by row, or none at all."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from product_cases import run
 from scdp.errors import InputError
-from scdp.table import text_files
-from scdp.table.readers import read_records
+from scdp.table import readers
+from scdp.table.delimited import read_large
+from scdp.table.readers import Reading, read_records
 from scdp.table.records import Records
 from scdp.table.text_files import read_delimited
 
@@ -23,61 +24,88 @@ def same(one: Records, other: Records) -> bool:
     return one.names == other.names and cells and one.numbers.tolist() == other.numbers.tolist()
 
 
-@pytest.fixture
-def small_files(monkeypatch):
-    """Let the database read files of any size."""
-    monkeypatch.setattr(text_files, "FEWEST_CHARACTERS", 1)
+def read_both(text: str, delimiter: str = ",") -> None:
+    """Both readers give the same records; where one refuses a text, the other gives none, or says the same."""
+    wanted, found = (told(reader, text, delimiter) for reader in (read_delimited, read_large))
+    if isinstance(wanted, Records):
+        assert isinstance(found, Records)
+        assert same(found, wanted)
+    else:
+        assert found in (None, wanted)
 
 
-cells = st.text(alphabet='ab ",;\n\té0', max_size=4)
-
-
-@given(rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=6), quoting=st.sampled_from([0, 1]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_csv_writes_is_read_as_row_by_row(small_files, tmp_path: Path, rows, quoting):
-    file = io.StringIO(newline="")
-    csv.writer(file, quoting=quoting, lineterminator="\n").writerows([("x", "y"), *rows])
-    text, place = file.getvalue(), tmp_path / "some.csv"
-    place.write_text(text, encoding="utf-8", newline="")
-    found = text_files.read_plain_text(text, place, ",")
-    if found is not None:
-        assert same(found, read_delimited(text, ",", str(place)))
-
-
-@given(body=st.text(alphabet='ab",\n\r ', max_size=24))
-@example(body=', ""')
-@example(body=',"" ')
-@example(body='a"b",c')
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_not_plain_is_left_to_the_other_reader(small_files, tmp_path: Path, body):
-    text, place = "x,y\n" + body, tmp_path / "some.csv"
-    place.write_text(text, encoding="utf-8", newline="")
-    found = text_files.read_plain_text(text, place, ",")
-    if found is None:
-        return
+def told(reader, text: str, delimiter: str) -> Records | str | None:
     try:
-        wanted = read_delimited(text, ",", str(place))
+        return reader(text, delimiter, "some.csv")
     except InputError as error:
-        raise AssertionError(f"{text!r} was read") from error
-    assert same(found, wanted)
+        return str(error)
 
 
-def test_plain_files_are_read_by_the_database(small_files, tmp_path: Path):
+cells = st.text(alphabet='ab ",;\n\r\té0\u2028\x0b', max_size=4)
+
+
+@given(
+    rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=6),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    delimiter=st.sampled_from(",;\t|a "),
+)
+@settings(max_examples=100, deadline=None)
+def test_what_csv_writes_is_read_as_row_by_row(rows, quoting, end, delimiter):
+    file = io.StringIO(newline="")
+    csv.writer(file, quoting=quoting, lineterminator=end, delimiter=delimiter).writerows([("x", "y"), *rows])
+    read_both(file.getvalue(), delimiter)
+
+
+@given(
+    head=st.sampled_from(["x,y\n", "x\r", '"x ""z""\n",y\r\n', ""]),
+    body=st.text(alphabet='ab",\n\r é\x0b', max_size=24),
+)
+@example(head="x,y\n", body=', ""')
+@example(head="x,y\n", body=',"" ')
+@example(head="x,y\n", body='a"b",c')
+@example(head="x,y\n", body='"a')
+@example(head="x,y\n", body="a,b,\n")
+@example(head="x,y\n", body="a,b\r\r\n\n\rc,")
+@example(head="x\r", body='""\n\n""""')
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_read_as_row_by_row_or_refused(head, body):
+    if (head + body).strip():
+        read_both(head + body)
+
+
+def test_many_texts_of_a_column_are_told_apart():
+    rows = [(f"{k}", f"{k % 7000:x}", "é" * (k % 5)) for k in range(20_000)]
+    read_both("\n".join(map(",".join, [("id", "x", "y"), *rows])))
+
+
+def test_a_cell_may_be_long():
+    long = "ab" * csv.field_size_limit()
+    read_both(f'{long},"{long}c"\n1,{long}\n"{long}",2')
+
+
+def test_large_files_are_read_by_kernels(monkeypatch, tmp_path: Path):
+    monkeypatch.setattr(readers, "FEWEST_CHARACTERS", 1)
+    monkeypatch.setattr(readers, "read_delimited", None)
     place = tmp_path / "some.csv"
     for text in ('id,name\n1,"a, b"\n2, \n3,"say ""a"""\n4,\n', "id,name\r\n1,a\r\n2,b\r\n", "id;name\n1;ä\n2;ö"):
-        place.write_bytes(text.encode())
-        delimiter = text[2]
-        found = text_files.read_plain_text(text, place, delimiter)
-        assert found is not None
-        assert same(found, read_delimited(text, delimiter, str(place)))
-        assert same(read_records(place), found)
+        for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+            place.write_bytes(text.encode(encoding))
+            assert same(read_records(place), read_delimited(text, text[2], str(place)))
 
 
-def test_a_file_whose_name_is_a_pattern_is_not_mistaken_for_another(small_files, tmp_path: Path):
-    (tmp_path / "a1.csv").write_text("x,y\nwrong,wrong\n", encoding="utf-8")
-    place = tmp_path / "a[1].csv"
-    place.write_text("x,y\nright,right\n", encoding="utf-8")
-    assert read_records(place)["x"].tolist() == ["right"]
+def test_what_is_wrong_with_a_large_file_is_told_by_the_other_reader(monkeypatch, tmp_path: Path):
+    monkeypatch.setattr(readers, "FEWEST_CHARACTERS", 1)
+    place = tmp_path / "some.csv"
+    place.write_text("x,y\n1,2\n\n1,2,3\n", encoding="utf-8")
+    with pytest.raises(InputError, match="row 4 has 3 cells and the header has 2"):
+        read_records(place)
+    place.write_text('x¦y\n1¦"2"\n', encoding="utf-8")
+    assert read_records(place, Reading(delimiter="¦"))["y"].tolist() == ["2"]
+
+
+def test_kernels_refuse_half_a_character():
+    assert read_large("x,y\n1,\ud800\n", ",", "some.csv") is None
 
 
 # ---- queries ----

@@ -36,7 +36,7 @@ from scdp.table.records import (
     records_of_encoded,
     text_of,
 )
-from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json, read_plain_text, unpack
+from scdp.table.text_files import Reading, decode, find_delimiter, read_delimited, read_json, unpack
 
 __all__ = ["Reading", "file_of", "read_records"]
 
@@ -50,6 +50,8 @@ PACKED = {".gz": "gzip", ".zst": "Zstandard"}
 DATABASES = {"duckdb:": "FILE", "postgresql:": "dbname=NAME host=HOST"}
 # Cells take more memory than their characters take on the disk, 8 to 22 times while they are read.
 TIMES_IN_MEMORY = 8
+# Texts of fewer characters are read by Python, which takes less time than to load kernels.
+FEWEST_CHARACTERS = 4_000_000
 # What Excel shows where a formula failed says nothing about the record.
 FAILED = frozenset({"#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!"})
 # A sheet has no more rows; a file that claims more is damaged.
@@ -136,18 +138,21 @@ def _read_text(place: Path, kind: str, packing: str | None, reading: Reading) ->
     if packing is not None:
         content = unpack(place, content, packing)
     text = decode(content, place, reading.encoding, guesses=kind in DELIMITED)
+    del content
     if kind in JSON:
         return read_json(text, str(place))
     delimiter = reading.delimiter or find_delimiter(text, DELIMITED[kind], str(place))
-    # What the database reads is the file itself.
-    in_file = packing is None and reading.encoding is None and _is_utf_8(content, text)
-    found = read_plain_text(text, place, delimiter) if in_file else None
+    found = _read_large(text, delimiter, str(place))
     return read_delimited(text, delimiter, str(place)) if found is None else found
 
 
-def _is_utf_8(content: bytes, text: str) -> bool:
-    """Whether a text is what the bytes say in UTF-8, with no mark before it."""
-    return (content.isascii() and len(content) == len(text)) or text.encode("utf-8") == content
+def _read_large(text: str, delimiter: str, source: str) -> Records | None:
+    """The records of a large text; None where it is small, or where the other reader tells what is wrong with it."""
+    if len(text) < FEWEST_CHARACTERS:
+        return None
+    from scdp.table.delimited import read_large
+
+    return read_large(text, delimiter, source)
 
 
 def read_workbook(place: Path) -> Records:

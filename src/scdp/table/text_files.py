@@ -25,18 +25,13 @@ from scdp.io.untrusted import largest_unpacked, parse_json, parse_json_object, r
 from scdp.table.records import (
     LARGEST_SPARSE,
     SPARSE_TIMES,
-    Column,
-    EncodedColumn,
     KnownTexts,
     Records,
     check_no_zero,
     check_width,
     filled,
     header_names,
-    read_column,
-    read_each,
     records_from_rows,
-    records_of_encoded,
 )
 
 logger = logging.getLogger(__name__)
@@ -51,10 +46,6 @@ UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 WESTERN_SIGNS = frozenset("€‚„…‘’“”•–—™\u00a0¡¢£§©ª«®°±²³´µ·¹º»¼½¾¿×÷")
 ODD_LETTERS = frozenset("ÿþðÞÐ")
 LONGEST_RUN = 2
-# Files of fewer characters are read by Python, which takes less time than to start a database.
-FEWEST_CHARACTERS = 4_000_000
-# With these in its path a file would be a pattern to the database, and stand for others.
-PATTERN = frozenset("*?[]{}")
 # A kilobyte of Zstandard unpacks to 32 MB at most; windows are no larger than its own tool allows.
 PACKED_AT_ONCE, LARGEST_WINDOW = 1 << 10, 1 << 27
 
@@ -280,67 +271,6 @@ def _read_rows(
             for column, known, cells in zip(columns, texts, zip(*rows, strict=True), strict=True):
                 column += map(known.setdefault, cells, cells)
     return columns, texts, numbers, wrong
-
-
-def read_plain_text(text: str, place: Path, delimiter: str) -> Records | None:
-    """The records of a large text file that is plain, as `read_delimited` reads them; None where it is not.
-
-    Plain is a file of UTF-8 (the text is what it holds, from its first byte on) with a header, a line for each row, and
-    quotes only around whole cells. What is wrong with any other is told by the reader that goes row by row.
-    """
-    if len(text) < FEWEST_CHARACTERS or PATTERN & set(str(place)):
-        return None
-    header = text[: text.find("\n") + 1].rstrip("\r\n")
-    if delimiter not in header or '"' in header or not _is_plain(text, delimiter):
-        return None
-    names = header_names(next(csv.reader([header], delimiter=delimiter)), str(place))
-    columns = _read_columns(place, delimiter, len(names))
-    if columns is None:
-        return None
-    records = records_of_encoded(dict(zip(names, columns, strict=True)), str(place))
-    # The database overlooks a row that has one empty cell too many.
-    if not _is_even(text, delimiter, len(records) + 1, len(names)):
-        return None
-    return records.with_numbers(np.arange(2, len(records) + 2))
-
-
-def _is_plain(text: str, delimiter: str) -> bool:
-    """Whether rows are lines, none of them empty, and quotes stand around whole cells, or in twos in them."""
-    if "\r" in text and ('"' in text or not text.count("\r") == text.count("\r\n") == text.count("\n")):
-        return False
-    if "\n\n" in text or "\n\r" in text or text.startswith(("\n", "\r")):
-        return False
-    if '"' not in text:
-        return True
-    end = "[^" + re.escape(delimiter) + "\\n]"
-    return '"' not in re.sub(f'(?<!{end})"[^"]*(?:""[^"]*)*"(?!{end})', "", text)
-
-
-def _is_even(text: str, delimiter: str, n_rows: int, n_columns: int) -> bool:
-    """Whether there are as many lines as rows, and as many separators as these have together."""
-    bare = re.sub('"[^"]*"', "", text) if '"' in text else text
-    n_lines = bare.count("\n") + (not bare.endswith("\n"))
-    return n_lines == n_rows and bare.count(delimiter) == (n_columns - 1) * n_lines
-
-
-def _read_columns(place: Path, delimiter: str, n_columns: int) -> list[Column | EncodedColumn] | None:
-    import duckdb
-
-    kinds = ", ".join(f"'c{number}': 'VARCHAR'" for number in range(n_columns))
-    query = (
-        f"CREATE TABLE lines AS SELECT * FROM read_csv(?, delim = ?, header = true, auto_detect = false, "
-        f"columns = {{{kinds}}}, quote = '\"', escape = '\"', strict_mode = true)"
-    )
-    try:
-        with duckdb.connect() as connection:
-            connection.execute(query, [str(place), delimiter])
-            return read_each(
-                connection,
-                range(n_columns),
-                lambda own, number: read_column(own, f"SELECT c{number} FROM lines", [], "VARCHAR"),
-            )
-    except duckdb.Error:
-        return None
 
 
 def read_json(text: str, source: str) -> Records:
