@@ -20,6 +20,7 @@ from scdp.linkage.candidates import (
     compare_candidates,
     draw_strangers,
     in_sample,
+    prefilter_all,
     sample_candidates,
     sampled_share,
     sort_pairs,
@@ -111,6 +112,26 @@ def test_of_many_candidates_those_stay_that_may_be_matches(monkeypatch, settled_
     assert 0 < len(expected.left) < len(left)
     np.testing.assert_array_equal([found.pairs.left, found.pairs.right], [expected.left, expected.right])
     np.testing.assert_array_equal(found.pairs.features.view(np.int32), expected.features.view(np.int32))
+
+
+def test_of_all_pairs_those_stay_that_may_be_matches():
+    given = blocked()
+    every = Comparer.of(given.records, FIELDS).compare_all()
+    found, ensemble = prefilter_all(every, given.ensemble)
+    assert ensemble.table is not None
+    # All pairs say about the same of the table as those that may be matches.
+    assert abs(ensemble.log_odds - given.ensemble.set_to_all(every).log_odds) < 0.1
+    expected = every.select(ensemble.table.log_ratio(every.features) + ensemble.log_odds >= candidates.UNLIKELY)
+    assert 0 < len(expected) < len(every) / 2
+    np.testing.assert_array_equal([found.left, found.right], [expected.left, expected.right])
+
+
+def test_of_few_records_every_pair_stays():
+    given = blocked(300)
+    every = Comparer.of(given.records, FIELDS).compare_all()
+    found, ensemble = prefilter_all(every, given.ensemble)
+    assert found is every
+    assert ensemble.log_odds == given.ensemble.set_to_all(every).log_odds
 
 
 def test_progress_is_told_part_by_part():

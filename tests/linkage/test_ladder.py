@@ -49,6 +49,7 @@ def test_too_few_labelled_pairs_teach_no_blocking():
 
 
 def test_the_most_thorough_blocking_that_is_cheap_enough_is_chosen(monkeypatch):
+    monkeypatch.setattr(by_size, "MANY", 0)
     made, _ = people(400, 2)
     spec = spec_of(made)
     one, two, three = (Blocking((equal(prefix("surname", k)),)) for k in (1, 2, 3))
@@ -59,6 +60,18 @@ def test_the_most_thorough_blocking_that_is_cheap_enough_is_chosen(monkeypatch):
     assert steps.choose(made.data, spec).blocking == two
     assert Ladder((Step(5, (one,)), Step(10, (three,)))).choose(made.data, spec).blocking == three
     assert Ladder(()).choose(made.data, spec).blocking == default_blocking(made.data, spec)
+
+
+def test_a_few_thousand_records_are_blocked_by_rules_for_any_table_too(monkeypatch):
+    made, _ = people(60, 3)
+    spec = spec_of(made)
+    learned_rules, default = (equal("surname"),), default_blocking(made.data, spec).rules
+    steps = Ladder((Step(10**6, (Blocking(learned_rules),)),))
+    chosen = steps.choose(made.data, spec)
+    assert set(chosen.blocking.rules) == {*learned_rules, *default}
+    assert len(chosen.blocking.rules) == len(set(chosen.blocking.rules))
+    monkeypatch.setattr(by_size, "MANY", len(made.data) - 1)
+    assert steps.choose(made.data, spec).blocking.rules == learned_rules
 
 
 def test_the_default_blocking_keeps_most_true_pairs():

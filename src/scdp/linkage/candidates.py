@@ -26,6 +26,7 @@ from scdp.components import connected_components
 from scdp.estimators.conditions import Conditions
 from scdp.io.memory import collection_paused, give_back_memory
 from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.evidence import thin
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.linkage.sizes import LaterPartners
 from scdp.table.records import Records
@@ -39,6 +40,9 @@ MOST_CANDIDATES = 300_000
 # Components of more records lose their least likely pairs, below one of these log-odds after another.
 MOST_CONNECTED = 100_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
+# Of all pairs of a table those below these log-odds by the evidence are left out. The first look at them is rough, and
+# leaves so much below.
+UNLIKELY, MARGIN = -11.0, 5.0
 # Pairs of this probability tell what a blocking loses of such pairs.
 LIKELY = 0.5
 # So many pairs of a sample are the work of one thread at a time.
@@ -221,6 +225,23 @@ def sample_candidates(search: Search, rows: NDArray[np.int32], n: int) -> tuple[
     left, right = (np.concatenate([none, *(pairs[k].astype(np.int64) for pairs in found)]) for k in (0, 1))
     order = sort_pairs(left, right)
     return left[order], right[order]
+
+
+def prefilter_all(pairs: Pairs, ensemble: Ensemble) -> tuple[Pairs, Ensemble]:
+    """Of all pairs of a table those that may be matches, and the ensemble set to the table.
+
+    The law learns from candidates where records are many. Every record meets strangers from every cluster if it meets
+    all records, and so many unlikely choices together are not unlikely any more.
+    """
+    if ensemble.evidence is None or len(pairs) <= MOST_CANDIDATES:
+        return pairs, ensemble.set_to_all(pairs)
+    some = thin(pairs.features)
+    first = ensemble.evidence.in_table(some, some, len(some))
+    n, n_pairs = pairs.n_items, len(pairs)
+    pairs = pairs.select(first.log_ratio(pairs.features) + first.log_odds_of_match >= UNLIKELY - MARGIN)
+    there = ensemble.set_to(some, pairs.features, n_pairs, n, LaterPartners(pairs.left, n))
+    assert there.table is not None
+    return pairs.select(there.table.log_ratio(pairs.features) + there.log_odds >= UNLIKELY), there
 
 
 def sort_pairs(left: Integers, right: Integers) -> Integers:

@@ -23,7 +23,7 @@ from scdp.estimators.explanation import lose_each, weigh_records
 from scdp.estimators.fitted import Contributions, Reliability, Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
-from scdp.linkage.candidates import Blocked
+from scdp.linkage.candidates import Blocked, prefilter_all
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.shards import Draws, Engine, all_apart
@@ -271,7 +271,10 @@ class ResolverFit:
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
         if conditions is not None and conditions.uncompared is not None:
             pairs = pairs.select(conditions.may_meet(pairs.left, pairs.right))
-        ensemble = self.ensemble.set_to_all(pairs)
+        if groups is None:
+            pairs, ensemble = prefilter_all(pairs, self.ensemble)
+        else:
+            ensemble = self.ensemble.set_to_all(pairs)
         return engine.sample(ensemble, pairs, known, n_draws, seed, progress, conditions), None
 
     def compare_two(self, rows: Compared, i: int, j: int) -> Pair:

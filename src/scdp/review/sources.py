@@ -17,7 +17,7 @@ from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.compare.features import MOST_PAIRS, Comparer, Neighbours, Pairs
 from scdp.estimators.inputs import Compared
-from scdp.linkage.candidates import Blocked, compare_candidates, draw_strangers
+from scdp.linkage.candidates import Blocked, compare_candidates, draw_strangers, prefilter_all
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
 from scdp.linkage.resolver_fit import ResolverFit
@@ -98,8 +98,8 @@ class Learner:
     def _compare(self, rows: Compared, fitted: ResolverFit, progress: Progress | None) -> tuple[Ensemble, Pairs]:
         n = len(rows)
         if n * (n - 1) // 2 <= MOST_PAIRS:
-            pairs = self.comparer.compare_all()
-            return fitted.ensemble.set_to_all(pairs), pairs
+            pairs, ensemble = prefilter_all(self.comparer.compare_all(), fitted.ensemble)
+            return ensemble, pairs
         blocking = fitted.ladder.choose(rows.records, rows.spec).blocking
         blocked = Blocked(rows.records, rows.spec.fields, blocking, fitted.ensemble)
         found = compare_candidates(blocked, progress=progress)

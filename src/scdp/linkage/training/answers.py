@@ -17,7 +17,7 @@ from scdp._parallel import StepProgress
 from scdp._typing import Integers
 from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
 from scdp.estimators.conditions import Conditions
-from scdp.linkage.candidates import Blocked, settle_blocked
+from scdp.linkage.candidates import Blocked, prefilter_all, settle_blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold, sample_matches
 from scdp.linkage.training.posterior import MODE_STEPS, PRIOR_SPREAD, UNTUNED, Prior, draw_members, maximise
@@ -112,7 +112,7 @@ def learn_in_table(blocked: Blocked, conditions: Conditions, seed: int) -> tuple
     pairs = Pairs(len(compared.rows), compared.left, compared.right, comparer.compare(left, right))
     n = len(blocked.records)
     if n * (n - 1) // 2 <= MOST_PAIRS:
-        there = blocked.ensemble.set_to_all(comparer.compare_all())
+        there = prefilter_all(comparer.compare_all(), blocked.ensemble)[1]
     else:
         there = settle_blocked(blocked, comparer, conditions)
     learned = learn_from_answers(there, compared, pairs, n, seed)
