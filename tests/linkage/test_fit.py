@@ -111,13 +111,13 @@ def test_derivatives_are_those_of_finite_differences(based: bool, weighted: bool
     centre = prior.draw(rng)
     flat = prior.mean + 0.3 * prior.spread * rng.normal(size=len(prior.mean))
     weight = [rng.exponential(size=fold.cluster.max() + 1)] if weighted else None
-    slope = objective(flat, [fold], prior, centre, weight)[1]
+    slope = objective(flat, [fold], [fold.placements()], prior, centre, weight)[1]
     assert len(slope) == len(prior.bounds) == len(flat)
     for place in range(len(flat)):
         high, low = flat.copy(), flat.copy()
         high[place] += 1e-5
         low[place] -= 1e-5
-        above, below = (objective(each, [fold], prior, centre, weight)[0] for each in (high, low))
+        above, below = (objective(each, [fold], [fold.placements()], prior, centre, weight)[0] for each in (high, low))
         assert slope[place] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-4)
 
 
@@ -128,7 +128,8 @@ def test_without_data_the_prior_mean_is_found(based: bool):
     # Also from elsewhere.
     away = prior.draw(np.random.default_rng(2))
     found = maximise([], prior, prior.mean, None, 500, away)
-    assert objective(found, [], prior, prior.mean, None)[0] < 1e-3 * objective(away, [], prior, prior.mean, None)[0]
+    end, start = (objective(flat, [], [], prior, prior.mean, None)[0] for flat in (found, away))
+    assert end < 1e-3 * start
 
 
 def test_before_any_label_the_score_is_the_evidence():
@@ -163,7 +164,9 @@ def test_centres_of_members_keep_the_signs_of_rises():
 def test_data_move_the_parameters_and_never_the_signs():
     fold, prior = prepared(True)
     found = maximise([fold], prior, prior.mean, None, MODE_STEPS)
-    start, end = (objective(flat, [fold], prior, prior.mean, None)[0] for flat in (prior.mean, found))
+    start, end = (
+        objective(flat, [fold], [fold.placements()], prior, prior.mean, None)[0] for flat in (prior.mean, found)
+    )
     assert end < start
     assert (np.repeat(prior.sign, prior.n_pieces) * found[: prior.n_rises] >= 0).all()
 

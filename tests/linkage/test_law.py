@@ -7,7 +7,7 @@ import pytest
 
 from scdp.blocking import connected_components
 from scdp.compare.features import Pairs
-from scdp.linkage.law import Weights, log_likelihood_grad
+from scdp.linkage.law import Placements, Weights, log_likelihood_grad
 from scdp.linkage.sampling.component import FEW, bound_chances
 from scdp.linkage.sampling.forward import connect, sample_partition, sample_partitions, shuffle, stream_of, uniform
 from scdp.linkage.training.folds import canonical_labels
@@ -27,9 +27,8 @@ def random_weights(rng: np.random.Generator) -> Weights:
 
 def find(pairs, score, weights, cluster, order, everyone, cluster_weight) -> tuple[float, np.ndarray, np.ndarray]:
     by_score, by_weights = np.zeros(len(score)), np.zeros(3)
-    value = log_likelihood_grad(
-        pairs.neighbours, score, weights, cluster, order, everyone, cluster_weight, by_score, by_weights
-    )
+    placements = Placements.of(pairs.neighbours, cluster, order, everyone)
+    value = log_likelihood_grad(placements, score, weights, cluster_weight, by_score, by_weights)
     return value, by_score, by_weights
 
 
@@ -80,7 +79,8 @@ def test_derivatives_are_added_to_what_is_there():
     score, weights, cluster = rng.normal(size=len(pairs)), random_weights(rng), rng.integers(0, 3, 8)
     _, by_score, by_weights = find(pairs, score, weights, cluster, np.arange(8), False, np.ones(3))
     more = np.ones(len(score)), np.ones(3)
-    log_likelihood_grad(pairs.neighbours, score, weights, cluster, np.arange(8), False, np.ones(3), *more)
+    placements = Placements.of(pairs.neighbours, cluster, np.arange(8), False)
+    log_likelihood_grad(placements, score, weights, np.ones(3), *more)
     np.testing.assert_allclose(more[0], by_score + 1)
     np.testing.assert_allclose(more[1], by_weights + 1)
 

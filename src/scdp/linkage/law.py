@@ -13,9 +13,10 @@ model.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
@@ -40,92 +41,138 @@ class Weights(NamedTuple):
     merge: float = NO_MERGE
 
 
+class Placements(NamedTuple):
+    """Records placed one after another, and whom each meets then: the same whatever scores and weights are.
+
+    Step s meets the clusters at places `clusters_from[s]` to `clusters_from[s + 1]`, in the order in which its pairs
+    `pairs_from[s]` to `pairs_from[s + 1]` come to them; `met` says to which each of these belongs, counted from the
+    first of the step. `home` is the true cluster of its record, and `own` says which of those met it is: their number
+    where it is none of them. `size` is of the clusters met, and of at most `log_size.shape[0] - 1` records.
+    """
+
+    pairs_from: Integers
+    clusters_from: Integers
+    pair: NDArray[np.int32]
+    met: NDArray[np.int32]
+    size: NDArray[np.int32]
+    home: Integers
+    own: Integers
+    log_size: Floats
+
+    @classmethod
+    def of(cls, neighbours: Neighbours, cluster: Integers, order: Integers, everyone: bool) -> Self:
+        """Records come in the given order, or with `everyone` each is placed given all others."""
+        n_steps = len(order)
+        most = len(neighbours.other) if everyone else len(neighbours.other) // 2
+        pairs_from, clusters_from = np.zeros(n_steps + 1, np.int64), np.zeros(n_steps + 1, np.int64)
+        pair, met, size = (np.empty(most, np.int32) for _ in range(3))
+        own = np.empty(n_steps, np.int64)
+        log_size = np.zeros(np.bincount(cluster).max() + 1)
+        lay_out(neighbours, cluster, order, everyone, pairs_from, clusters_from, pair, met, size, own, log_size)
+        return cls(pairs_from, clusters_from, pair, met, size[: clusters_from[-1]], cluster[order], own, log_size)
+
+
 @kernel
-def log_likelihood_grad(
+def lay_out(
     neighbours: Neighbours,
-    score: Floats,
-    weights: Weights,
     cluster: Integers,
     order: Integers,
     everyone: bool,
+    pairs_from: Integers,
+    clusters_from: Integers,
+    pair: NDArray[np.int32],
+    met: NDArray[np.int32],
+    size: NDArray[np.int32],
+    own: Integers,
+    log_size: Floats,
+) -> None:
+    """Fill the arrays of `Placements`, all but `home`."""
+    for n in range(1, log_size.shape[0]):
+        log_size[n] = np.log(float(n))
+    n_clusters = cluster.max() + 1
+    so_far, place = np.zeros(n_clusters, np.int32), np.full(n_clusters, -1, np.int32)
+    placed = np.zeros(cluster.shape[0], np.bool_)
+    if everyone:
+        placed[:] = True
+        for i in range(cluster.shape[0]):
+            so_far[cluster[i]] += 1
+    n_pairs = n_met = 0
+    for s in range(order.shape[0]):
+        i = order[s]
+        home = cluster[i]
+        if everyone:
+            placed[i] = False
+            so_far[home] -= 1
+        first = n_met
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            j = neighbours.other[e]
+            if not placed[j]:
+                continue
+            k = cluster[j]
+            if place[k] < first:
+                place[k] = n_met
+                size[n_met] = so_far[k]
+                n_met += 1
+            pair[n_pairs] = neighbours.pair[e]
+            met[n_pairs] = place[k] - first
+            n_pairs += 1
+        own[s] = (place[home] if place[home] >= first else n_met) - first
+        pairs_from[s + 1], clusters_from[s + 1] = n_pairs, n_met
+        so_far[home] += 1
+        placed[i] = True
+
+
+@kernel
+def log_likelihood_grad(
+    placements: Placements,
+    score: Floats,
+    weights: Weights,
     cluster_weight: Floats,
     by_score: Floats,
     by_weights: Floats,
 ) -> float:
     """The log-likelihood of known clusters; derivatives are added to `by_score` (pairs) and `by_weights` (3).
 
-    Records come in the given order, or with `everyone` each is placed given all others. `cluster_weight` is how much
-    the records of each cluster count.
+    `cluster_weight` is how much the records of each cluster count.
     """
-    n_clusters = cluster.max() + 1
-    size = np.zeros(n_clusters)
-    placed = np.zeros(cluster.shape[0], np.bool_)
-    if everyone:
-        placed[:] = True
-        for i in range(cluster.shape[0]):
-            size[cluster[i]] += 1.0
-    total = np.zeros(n_clusters)
-    met = np.zeros(n_clusters)
-    touched = np.empty(n_clusters, np.int64)
-    weight = np.empty(n_clusters + 1)
+    weight = np.zeros(np.diff(placements.clusters_from).max() + 1)
     likelihood = 0.0
-    for i in order:
-        home = cluster[i]
-        if everyone:
-            placed[i] = False
-            size[home] -= 1.0
-        n_touched = 0
-        for e in range(neighbours.start[i], neighbours.start[i + 1]):
-            j = neighbours.other[e]
-            if not placed[j]:
-                continue
-            k = cluster[j]
-            if met[k] == 0.0:
-                touched[n_touched] = k
-                n_touched += 1
-            met[k] += 1.0
-            total[k] += score[neighbours.pair[e]] - weights.floor
+    for s in range(placements.own.shape[0]):
+        pairs = range(placements.pairs_from[s], placements.pairs_from[s + 1])
+        first = placements.clusters_from[s]
+        n_met = placements.clusters_from[s + 1] - first
+        weight[: n_met + 1] = 0.0
+        for e in pairs:
+            weight[placements.met[e]] += score[placements.pair[e]] - weights.floor
         highest = 0.0
-        weight[n_touched] = 0.0
-        own = n_touched
-        for a in range(n_touched):
-            k = touched[a]
-            weight[a] = weights.bias + weights.growth * np.log(size[k]) + weights.floor + total[k] / size[k]
-            if size[k] > 1.5:
+        for a in range(n_met):
+            n = placements.size[first + a]
+            weight[a] = weights.bias + weights.growth * placements.log_size[n] + weights.floor + weight[a] / n
+            if n > 1:
                 weight[a] += weights.third
             highest = max(highest, weight[a])
-            if k == home:
-                own = a
         everything = 0.0
-        for a in range(n_touched + 1):
+        for a in range(n_met + 1):
             weight[a] = np.exp(max(weight[a] - highest, -700.0))
             everything += weight[a]
-        counts = cluster_weight[home]
+        own = placements.own[s]
+        counts = cluster_weight[placements.home[s]]
         likelihood += counts * (np.log(weight[own]) - np.log(everything))
-        for a in range(n_touched + 1):
+        for a in range(n_met + 1):
             # How much more likely this choice was, given the truth, than it was beforehand.
             excess = -counts * weight[a] / everything
             if a == own:
                 excess += counts
             weight[a] = excess
-            if a < n_touched:
-                k = touched[a]
+            if a < n_met:
+                n = placements.size[first + a]
                 by_weights[0] += excess
-                by_weights[1] += excess * np.log(size[k])
-                if size[k] > 1.5:
+                by_weights[1] += excess * placements.log_size[n]
+                if n > 1:
                     by_weights[2] += excess
-        for a in range(n_touched):
-            met[touched[a]] = float(a)
-        for e in range(neighbours.start[i], neighbours.start[i + 1]):
-            j = neighbours.other[e]
-            if placed[j]:
-                k = cluster[j]
-                by_score[neighbours.pair[e]] += weight[int(met[k])] / size[k]
-        for a in range(n_touched):
-            met[touched[a]] = 0.0
-            total[touched[a]] = 0.0
-        size[home] += 1.0
-        placed[i] = True
+        for e in pairs:
+            a = placements.met[e]
+            by_score[placements.pair[e]] += weight[a] / placements.size[first + a]
     return likelihood
 
 

@@ -10,6 +10,8 @@ from scdp._typing import Features, Floats, Integers
 # A distance up to the first edge is in the first level, and so on; larger ones are in the last level.
 EDGES = np.array([1e-6, 0.08, 0.17, 0.3, 0.5, 0.7])
 N_LEVELS = len(EDGES) + 1
+# More than sums of what groups say are off by.
+ROUNDING = 1e-9
 
 
 @kernel
@@ -101,10 +103,12 @@ def count_agreements(
     """Strangers by two groups g < h, (groups, groups, 4): all, those that agree in g, in h, in both.
 
     Strangers are pairs that others of the groups speak against. Where both agree, the pair counts as far as it is a
-    stranger if the two agreements tell no more than one.
+    stranger if the two agreements tell no more than one. `agrees` is not negative.
     """
     n_groups = counts.shape[0]
-    said = np.empty(n_groups)
+    said, agreeing = np.empty(n_groups), np.empty(n_groups, np.int64)
+    # Of pairs that are strangers whichever two groups are left out, which nearly all are: how many agree in each group.
+    n_anyway, agree_anyway = 0.0, np.zeros(n_groups)
     for p in range(features.shape[0]):
         total = weigh_groups(features[p], edges, ratio, exact, share, rarity, group, said)
         against = 0.0
@@ -114,23 +118,41 @@ def count_agreements(
                 total -= min(lift[g], max(min(said[g], said[parent[g]]), 0.0))
         if against > differs:
             continue
+        n_agreeing, least, second = 0, 0.0, 0.0
         for g in range(n_groups):
-            for h in range(g + 1, n_groups):
-                if against - min(said[g], 0.0) - min(said[h], 0.0) > differs:
-                    continue
-                counts[g, h, 0] += 1.0
-                if said[g] > agrees:
-                    counts[g, h, 1] += 1.0
-                if said[h] > agrees:
-                    counts[g, h, 2] += 1.0
-                    if said[g] > agrees:
-                        both = min(said[g], said[h])
-                        once = total - both
-                        if parent[g] == h:
-                            once += min(lift[g], both)
-                        elif parent[h] == g:
-                            once += min(lift[h], both)
-                        counts[g, h, 3] += 1.0 / (1.0 + np.exp(min(once + log_odds, 50.0)))
+            if said[g] > agrees:
+                agreeing[n_agreeing] = g
+                n_agreeing += 1
+            second = min(second, max(said[g], least))
+            least = min(least, said[g])
+        if against - least - second < differs - ROUNDING:
+            n_anyway += 1.0
+            for a in range(n_agreeing):
+                agree_anyway[agreeing[a]] += 1.0
+        else:
+            for g in range(n_groups):
+                for h in range(g + 1, n_groups):
+                    if against - min(said[g], 0.0) - min(said[h], 0.0) <= differs:
+                        counts[g, h, 0] += 1.0
+                        counts[g, h, 1] += said[g] > agrees
+                        counts[g, h, 2] += said[h] > agrees
+        # A group that agrees does not speak against the pair, which is a stranger without it, too.
+        for b in range(1, n_agreeing):
+            h = agreeing[b]
+            for a in range(b):
+                g = agreeing[a]
+                both = min(said[g], said[h])
+                once = total - both
+                if parent[g] == h:
+                    once += min(lift[g], both)
+                elif parent[h] == g:
+                    once += min(lift[h], both)
+                counts[g, h, 3] += 1.0 / (1.0 + np.exp(min(once + log_odds, 50.0)))
+    for g in range(n_groups):
+        for h in range(g + 1, n_groups):
+            counts[g, h, 0] += n_anyway
+            counts[g, h, 1] += agree_anyway[g]
+            counts[g, h, 2] += agree_anyway[h]
 
 
 @kernel

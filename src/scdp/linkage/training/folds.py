@@ -14,6 +14,7 @@ from scdp.compare.features import Layout, Pairs
 from scdp.errors import InputError
 from scdp.linkage.ensemble import BASE, FLOOR, NEGLIGIBLE, Knots, Parameters, Places
 from scdp.linkage.evidence import Evidence, TableEvidence, log_odds, member_weights
+from scdp.linkage.law import Placements
 from scdp.linkage.levels import levels_of
 from scdp.linkage.location import Matches
 
@@ -180,6 +181,12 @@ class PreparedFold(NamedTuple):
     floor: float = 0.0
     stands_for: Floats | None = None
     third: float = 0.0
+
+    def placements(self) -> tuple[Placements, ...]:
+        """Its records placed in each of the orders, and each given all others."""
+        placed = (self.pairs.neighbours, self.cluster)
+        everyone = Placements.of(*placed, np.arange(len(self.cluster)), True)
+        return *(Placements.of(*placed, order, False) for order in self.orders), everyone
 
     def without_unlikely(self, parameters: Parameters) -> PreparedFold:
         """Without the pairs that are as good as certain not to be matches, which make most of the work."""

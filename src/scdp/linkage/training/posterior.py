@@ -11,7 +11,7 @@ import numpy as np
 from scdp._parallel import map_in_threads
 from scdp._typing import Floats, Integers
 from scdp.linkage.ensemble import GROWTH, Knots, Parameters, add_back, add_up
-from scdp.linkage.law import NO_MERGE, Weights, log_likelihood_grad
+from scdp.linkage.law import NO_MERGE, Placements, Weights, log_likelihood_grad
 from scdp.linkage.training.folds import PreparedFold, TrainingFold
 
 # A joint of two rises costs this much of what a rise of one standard deviation costs.
@@ -158,9 +158,14 @@ UNTUNED = Tunings((Tuning(),), np.ones(1))
 
 
 def objective(
-    flat: Floats, folds: Sequence[PreparedFold], prior: Prior, centre: Floats, weight: Sequence[Floats] | None
+    flat: Floats,
+    folds: Sequence[PreparedFold],
+    placements: Sequence[tuple[Placements, ...]],
+    prior: Prior,
+    centre: Floats,
+    weight: Sequence[Floats] | None,
 ) -> tuple[float, Floats]:
-    """The negative log-posterior of the parameters, and its derivatives."""
+    """The negative log-posterior of the parameters, and its derivatives; `placements` are those of each fold."""
     parameters = prior.unpack(flat)
     value, slope = prior.cost(flat, centre)
     n_features, n_pieces = prior.n_features, prior.n_pieces
@@ -172,18 +177,14 @@ def objective(
         weights = Weights(bias, parameters.growth, third, fold.floor)
         each = np.ones(fold.cluster.max() + 1) if weight is None else weight[number]
         likelihood = 0.0
-        orders = (*fold.orders, np.arange(len(fold.cluster)))
-        for place, order in enumerate(orders):
-            everyone = place == len(fold.orders)
-            likelihood += log_likelihood_grad(
-                fold.pairs.neighbours, score, weights, fold.cluster, order, everyone, each, by_score, by_weights
-            )
+        for one in placements[number]:
+            likelihood += log_likelihood_grad(one, score, weights, each, by_score, by_weights)
         by_height, by_missing = np.zeros((n_features, n_pieces + 1)), np.zeros(n_features)
         add_back(*fold.places, by_score, by_height, by_missing)
         # Each rise lifts all heights after it.
         by_rise = np.cumsum(by_height[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        value -= likelihood / len(orders)
-        slope -= np.concatenate([by_rise.ravel(), by_missing, by_weights]) / len(orders)
+        value -= likelihood / len(placements[number])
+        slope -= np.concatenate([by_rise.ravel(), by_missing, by_weights]) / len(placements[number])
     return value, slope
 
 
@@ -192,19 +193,20 @@ def maximise(
     prior: Prior,
     centre: Floats,
     weight: Sequence[Floats] | None,
-    steps: int,
+    n_steps: int,
     start: Floats | None = None,
 ) -> Floats:
     """The parameters of highest posterior density, the prior being centred at `centre`."""
     from scipy.optimize import minimize
 
+    placements = [fold.placements() for fold in folds]
     found = minimize(
-        lambda flat: objective(flat, folds, prior, centre, weight),
+        lambda flat: objective(flat, folds, placements, prior, centre, weight),
         prior.mean if start is None else start,
         jac=True,
         method="L-BFGS-B",
         bounds=prior.bounds,
-        options={"maxiter": steps, "ftol": 1e-5},
+        options={"maxiter": n_steps, "ftol": 1e-5},
     )
     return np.asarray(found.x)
 
