@@ -29,10 +29,18 @@ class Run:
 
 def watched(command: Sequence[str], log: Path, folder: Path) -> Run:
     """Run the command in `folder`, in a session of its own, with all it says in the file `log`."""
+    # As on most machines, modules are compiled once and not in every run.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd=folder, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
         )
     memory = TreeMemory(process.pid)
     memory.start()

@@ -10,6 +10,8 @@ import shutil
 
 # Test processes run side by side, one a core: threads of libraries on top of that would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Commands that tests start would compile every module anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from collections.abc import Iterator
 from contextlib import contextmanager
