@@ -28,7 +28,9 @@ from scdp.io import sealed
 from scdp.paper.datasets import load_ace
 from scdp.store.files import Manifest, read_manifest, write_manifest
 from scdp.table.decisions import Decision, append_decision, read_decisions
+from scdp.table.delimited import read_large
 from scdp.table.readers import read_records
+from scdp.table.text_files import read_delimited
 
 TABLE = 'id,title,year\nr1,"a, ""b""",1999\nr2,\ufeffc,\nr3,=1+1,2e308\n'
 LINES = '{"id": "r1", "title": "a\\u00e9", "year": 1999}\n{"id": 2, "title": [1, {"a": null}], "year": NaN}\n'
@@ -98,6 +100,19 @@ def read_table(rng: Random, folder: Path) -> bool:
     found = typed(lambda: read_records(path))
     assert found is None or all(cell is None or cell.strip() for name in found.names for cell in found[name])
     return found is not None
+
+
+def read_large_table(rng: Random, folder: Path) -> bool:
+    """By kernels, as texts of many megabytes are: the same as the plain reader, or nothing."""
+    text = some_file(rng, TABLE).decode("utf-8", "replace")
+    delimiter = rng.choice(",,,,;\t|")
+    found = typed(lambda: read_large(text, delimiter, "a.csv"))
+    if found is None:
+        return False
+    plain = read_delimited(text, delimiter, "a.csv")
+    assert found.names == plain.names
+    assert [list(found[name]) for name in found.names] == [list(plain[name]) for name in plain.names]
+    return True
 
 
 def read_lines(rng: Random, folder: Path) -> bool:
@@ -255,6 +270,7 @@ def read_model(rng: Random, folder: Path) -> bool:
 
 READERS: dict[str, Callable[[Random, Path], bool]] = {
     "tables": read_table,
+    "large tables": read_large_table,
     "JSON lines": read_lines,
     "specs": read_spec,
     "settings of Splink": read_splink,

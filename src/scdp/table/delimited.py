@@ -22,12 +22,15 @@ _FEWEST_SLOTS = 1 << 12
 
 
 def read_large(text: str, delimiter: str, source: str) -> Records | None:
-    """A text of rows, as `read_delimited` reads it; None where that would refuse it, or the separator is not ASCII."""
+    """A text of rows, as `read_delimited` reads it; None where that would refuse it, or the separator is not ASCII.
+
+    None as well where the text has a NUL, which here ends a cell.
+    """
     try:
         content = np.frombuffer(text.encode("utf-8"), np.uint8)
     except UnicodeEncodeError:
         return None
-    if not delimiter.isascii():
+    if not delimiter.isascii() or "\0" in text:
         return None
     n_separators, n_lines = count_marks(content, ord(delimiter))
     starts, all_ends, numbers = (np.empty(n, np.int64) for n in (n_lines, n_separators + n_lines, n_lines))
