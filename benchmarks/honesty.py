@@ -405,7 +405,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
-    for name in dict.fromkeys(row["name"] for row in rows):
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    # As many colours as sets, and the legend where it hides nothing.
+    left.set_prop_cycle(color=[pyplot.get_cmap("tab20")(place) for place in range(20)])
+    for name in names:
         points = []
         for place, n in enumerate(LABELS):
             some = [row["f"] for row in rows if row["name"] == name and row["n_labelled"] == n]
@@ -416,7 +419,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     left.set_xticks(range(len(LABELS)), [str(n) if n else "all" for n in LABELS])
     left.set_xlabel("labelled clusters")
     left.set_ylabel("pairwise F")
-    left.legend(fontsize=6, ncol=2)
+    left.legend(fontsize=7, ncol=5, loc="upper center", bbox_to_anchor=(0.5, -0.15), frameon=False)
     total = np.sum([np.array(row["bins"]) for row in rows], axis=0)
     full = total[:, 0] > 0
     right.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
