@@ -11,7 +11,7 @@ ROOT = Path(scdp.__file__).parent
 
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
-    ["errors", "_compile", "_typing", "_parallel", "components", "metrics", "io"],
+    ["errors", "_compile", "_typing", "_parallel", "components", "metrics", "texts", "io"],
     ["table", "compare"],
     ["datasets"],
     ["blocking"],

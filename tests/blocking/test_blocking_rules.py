@@ -27,7 +27,7 @@ from scdp.blocking.keys import TextColumns, keys_of_texts, number_clean
 from scdp.compare.cells import STANDARD, clean, clean_all
 from scdp.errors import InputError
 from scdp.table.records import records_from
-from scdp.table.texts import TextBytes
+from scdp.texts import TextBytes
 
 EVERY_KIND = Blocking(
     (

@@ -10,7 +10,7 @@ import pytest
 
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.cells import abbreviation, clean, digits, first_of_list, head, number, split_names, year
+from scdp.compare.cells import STANDARD, abbreviation, clean, digits, first_of_list, head, number, split_names, year
 from scdp.compare.comparison import learned_scale
 from scdp.errors import InputError
 from scdp.table.records import Records
@@ -202,11 +202,11 @@ def test_missing_is_never_far():
 
 
 def test_cleaning_is_explicit():
-    assert clean("  Ünïted—STATES, (of)\tAmerica ", compare.STANDARD) == "united states of america"
+    assert clean("  Ünïted—STATES, (of)\tAmerica ", STANDARD) == "united states of america"
     assert clean("Ünïted", ("lower",)) == "ünïted"
     assert clean(" \t ", ()) == ""
     assert clean("한국어", ("accents",)) == "한국어"
-    assert compare.edit("x").clean == compare.STANDARD
+    assert compare.edit("x").clean == STANDARD
     assert compare.edit("x", clean=()).block(["A"], ["a"])[0, 0] == 1.0
     assert compare.edit("x").block(["e\u0301t\u00e9"], ["ete"])[0, 0] == 0.0
 

@@ -19,7 +19,7 @@ from scdp.compare.amounts import learn_order, parse_date, parse_phone
 from scdp.compare.content import parse_address
 from scdp.compare.features import Comparer
 from scdp.compare.names import parse_full_name, parse_person_name
-from scdp.compare.prepared import Frequencies
+from scdp.compare.prepared import Frequencies, Prepared
 from scdp.compare.words import parse_code
 from scdp.datasets import make_records
 from scdp.errors import InputError
@@ -198,7 +198,7 @@ TWINS: dict[str, Callable[[Any, Any], float]] = {
 WEIGHED = ("tfidf", "rare_words", "qgram_tfidf", "soft_tokens", "contained_tokens", "codes_in_text")
 
 
-def prepared_pairs(kind: str, seed: int = 0) -> tuple[compare.Prepared, np.ndarray, np.ndarray]:
+def prepared_pairs(kind: str, seed: int = 0) -> tuple[Prepared, np.ndarray, np.ndarray]:
     """Random cells, and pairs of which some are near: each cell with another, and with one that differs in a letter."""
     chance = random.Random(f"{kind} {seed}")
     cells: list[str | None] = [None, *(MAKERS[kind](chance) or None for _ in range(599))]
@@ -217,7 +217,7 @@ def prepared_pairs(kind: str, seed: int = 0) -> tuple[compare.Prepared, np.ndarr
     return comparison.prepare(records), left, right
 
 
-def expected(prepared: compare.Prepared, left: np.ndarray, right: np.ndarray, score: Callable[[Any, Any], float]):
+def expected(prepared: Prepared, left: np.ndarray, right: np.ndarray, score: Callable[[Any, Any], float]):
     known: dict[tuple[int, int], float] = {}
     for a, b in zip(prepared.codes[left].tolist(), prepared.codes[right].tolist(), strict=True):
         if (a, b) not in known:
@@ -226,13 +226,13 @@ def expected(prepared: compare.Prepared, left: np.ndarray, right: np.ndarray, sc
         yield known[a, b]
 
 
-def tokens_by_record(prepared: compare.Prepared) -> list[Any]:
+def tokens_by_record(prepared: Prepared) -> list[Any]:
     tokens_of = prepared.comparison.kind_details.tokens or (lambda value: (value,))
     values = [None if code < 0 else prepared.vocabulary[code] for code in prepared.codes]
     return [None if value is None else list(tokens_of(value)) for value in values]
 
 
-def twin_of(kind: str, prepared: compare.Prepared) -> Callable[[Any, Any], float]:
+def twin_of(kind: str, prepared: Prepared) -> Callable[[Any, Any], float]:
     if kind not in WEIGHED:
         return TWINS[kind]
     counted = twins.Counted(tokens_by_record(prepared))
@@ -281,7 +281,7 @@ def test_shared_nats_equal_the_slow_twin(kind):
         left, right = (np.array([chance.randrange(300) for _ in range(2000)]) for _ in range(2))
     if kind == "count_difference":
         # Its values are shares, which different texts may have in common: go by the texts' places.
-        prepared = compare.Prepared(prepared.comparison, prepared.codes, list(range(len(prepared.vocabulary))))
+        prepared = Prepared(prepared.comparison, prepared.codes, list(range(len(prepared.vocabulary))))
     tokens = tokens_by_record(prepared)
     counted = twins.Counted(tokens)
     score = counted.largest_shared_nats if kinds.BUILT_IN[kind].forms else counted.shared_nats

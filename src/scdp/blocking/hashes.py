@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
-from scdp.table.texts import TextBytes
+from scdp.texts import TextBytes
 
 Hashes = NDArray[np.uint64]
 

@@ -29,7 +29,7 @@ from scdp.blocking.hashes import (
 from scdp.blocking.rules import Equal, Identical, Overlap, Rule
 from scdp.compare.cells import STANDARD, Codes, clean, encode
 from scdp.table.records import Records
-from scdp.table.texts import TextBytes, number_lists, offsets_of
+from scdp.texts import TextBytes, number_lists, offsets_of
 
 MISSING = -1
 _SPACE = 32

@@ -11,19 +11,13 @@ from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import TypedDict, TypeVar, Unpack
 
-from scdp.compare.cells import STANDARD
 from scdp.compare.comparison import Comparison, ComparisonError, make_comparison
 from scdp.compare.kinds import known_kinds, register_kind
 from scdp.compare.names import default_nicknames, use_nicknames
-from scdp.compare.prepared import LONGEST_CELL, Frequencies, Prepared
 
 __all__ = [
     "Comparison",
     "ComparisonError",
-    "Frequencies",
-    "LONGEST_CELL",
-    "Prepared",
-    "STANDARD",
     "absolute",
     "acronym",
     "address",

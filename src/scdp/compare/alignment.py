@@ -16,7 +16,7 @@ from scdp._compile import kernel
 from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
 from scdp.compare.names import MOST_WORDS, initials_of, nickname_groups
 from scdp.compare.scorers import thread_count
-from scdp.table.texts import WordLists, join_words, number_lists
+from scdp.texts import WordLists, join_words, number_lists
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]

@@ -381,7 +381,7 @@ class PhoneList(Sequence[str]):
 
     def ends(self) -> tuple[Codes, PhoneList]:
         """By number the place of its last digits, by which it is shared, among the distinct ones; and these."""
-        from scdp.table.texts import number_values
+        from scdp.texts import number_values
 
         # A digit in front tells the end of a longer number, which may begin with zeros, from a shorter one.
         longer = self.numbers >= 10 ** (LAST_DIGITS - 1)
@@ -396,7 +396,7 @@ def parse_phones(texts: Sequence[str]) -> tuple[Codes, PhoneList] | None:
     zero, as the end of a number that is too long may.
     """
     from scdp.compare.kernels import NOT_PLAIN, read_phones
-    from scdp.table.texts import TextBytes, number_values
+    from scdp.texts import TextBytes, number_values
 
     marks = np.zeros(256, dtype=bool)
     marks[list(_MARKS)] = True

@@ -207,7 +207,7 @@ def placeholder_key(text: str) -> str:
 
 
 def _joined(parts: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, list[str]]:
-    from scdp.table.texts import number_values
+    from scdp.texts import number_values
 
     keys = np.zeros(len(parts[0][0]), dtype=np.int64)
     for codes, texts in parts:

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp._compile import kernel
 from scdp._parallel import Progress
 from scdp._typing import Integers
-from scdp.compare import Prepared
-from scdp.compare.prepared import distinct
+from scdp.compare.prepared import Prepared, distinct
 from scdp.errors import InputError
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -107,14 +105,6 @@ class PairLayout:
         members, rank = self.members(int(self.group[record])), int(self.rank[record])
         start = int(self.row_start[record]) + rank + 1
         return slice(start, start + len(members) - rank - 1), members[rank + 1 :]
-
-
-@kernel
-def pair_entry(row_start: Any, rank: Any, i: int, j: int) -> Any:
-    """The entry of two different records of one group in `Distances.values`."""
-    if rank[i] < rank[j]:
-        return row_start[i] + rank[j]
-    return row_start[j] + rank[i]
 
 
 TOLERANCE = 1e-5

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Features, Floats, Groups, Integers
-from scdp.compare import Comparison, Prepared
-from scdp.compare.prepared import MISSING, Frequencies, prepare_all, value_key
+from scdp.compare.comparison import Comparison
+from scdp.compare.prepared import MISSING, Frequencies, Prepared, prepare_all, value_key
 from scdp.table.records import EncodedColumn, Records
 from scdp.table.spec import Spec
 
@@ -370,19 +369,6 @@ class Copies:
         """Whether there are rows that are not compared."""
         return len(self.kept) < len(self.stays_with)
 
-    def spread(self, drawn: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Draws of all rows from those of the kept ones; rows are labelled by the first row of their cluster."""
-        rows = self.kept.astype(np.int32)
-        found = np.empty((len(drawn), len(self.stays_with)), np.int32)
-
-        def fill(place: int) -> None:
-            np.take(rows[drawn[place]], self.stays_with, out=found[place], mode="clip")
-
-        # Draw by draw: all at once would hold the draws three times.
-        for _ in map_in_threads(fill, range(len(drawn)), count_workers(-1)):
-            pass
-        return found
-
 
 def _compared_columns(records: Records, spec: Spec) -> Iterator[EncodedColumn]:
     """Each column that is compared, as codes."""
@@ -405,6 +391,6 @@ def _may_have_copies(records: Records, spec: Spec) -> bool:
 
 
 def _encode(values: Integers) -> Integers:
-    from scdp.table.texts import number_values
+    from scdp.texts import number_values
 
     return number_values(values)[0].astype(np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from scdp.table.texts import WordLists
+    from scdp.texts import WordLists
 
 # One group a line; the first is the full name. A name may be in several groups.
 _TABLE = """
@@ -377,7 +377,7 @@ class NameList(Sequence[PersonName]):
 
     @classmethod
     def of(cls, names: Sequence[PersonName]) -> NameList:
-        from scdp.table.texts import WordLists
+        from scdp.texts import WordLists
 
         if isinstance(names, NameList):
             return names
@@ -398,7 +398,7 @@ def parse_person_names(texts: Sequence[str]) -> tuple[NDArray[np.int32], NameLis
 
     What `parse_person_name` gives for each text; plain ones are parsed in a kernel.
     """
-    from scdp.table.texts import PlainWords, WordLists, number_lists, offsets_of, take_lists
+    from scdp.texts import PlainWords, WordLists, number_lists, offsets_of, take_lists
 
     plain = PlainWords.of(texts, MOST_WORDS).without(_SPECIAL)
     counts, others = plain.counts.copy(), np.flatnonzero(plain.counts < 0)

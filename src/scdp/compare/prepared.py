@@ -85,7 +85,7 @@ class Tokens:
             texts, ids = list(values), np.arange(len(values), dtype=np.int32)
             starts = np.arange(len(values) + 1, dtype=np.int64)
         elif isinstance(values, NameList):
-            from scdp.table.texts import make_sets
+            from scdp.texts import make_sets
 
             texts, (ids, starts) = list(values.lists.words), make_sets(values.lists.ids, values.lists.starts)
         elif isinstance(values, PhoneList):

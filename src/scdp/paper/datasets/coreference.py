@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scdp.datasets.generate import Labelled, Task
+from scdp.datasets import Labelled, Task
 from scdp.errors import InputError
 from scdp.io.untrusted import read_bytes
 from scdp.paper.datasets.files import require

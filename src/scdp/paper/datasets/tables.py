@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.datasets.generate import Labelled, Task
+from scdp.datasets import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.datasets.files import NAMES, Source, Vector, columns_of, find, find_source, read_rda, require
 from scdp.table.readers import read_records

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scdp.table.texts import TextBytes, number_values
+from scdp.texts import TextBytes, number_values
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 5) | st.integers(0, 2**20).map(lambda k: k << 40)
 
