@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from scdp import metrics
+from scdp import datasets, metrics
 from scdp.cli import demo_commands, main
-from scdp.datasets import generate, make_tables
+from scdp.datasets import make_tables
 from scdp.errors import InputError
 from scdp.io.atomic import Staged, write_text
 from scdp.io.targets import open_folder, stage_table
@@ -27,7 +27,7 @@ def small_demo(tmp_path_factory):
     """The command with few records and draws, somewhere not yet there; SCDP_DATA must not matter."""
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generate, "N_RECORDS", 120)
+        patch.setattr(datasets, "N_RECORDS", 120)
         patch.setattr(demo_commands, "N_DRAWS", 60)
         patch.setenv("SCDP_DATA", "/nowhere")
         result = CliRunner().invoke(main, ["demo", "--out", str(folder)])
@@ -71,7 +71,7 @@ def test_a_dozen_records_are_grouped_and_shown(small_demo):
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_no_cell_is_cut_off_in_a_narrow_terminal(small_demo, width, monkeypatch, tmp_path):
-    monkeypatch.setattr(generate, "N_RECORDS", 60)
+    monkeypatch.setattr(datasets, "N_RECORDS", 60)
     monkeypatch.setattr(demo_commands, "N_DRAWS", 8)
     monkeypatch.setattr(demo_commands, "WIDTH", width)
     shown = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo")]).stdout
@@ -138,7 +138,7 @@ def test_tables_are_the_same_again_and_agree_with_one_another():
         assert all((tables[part][k] == again[part][k]).all() for part in tables for k in tables[part])
         truth = dict(zip(tables["gold_all"]["id"], tables["gold_all"]["entity"], strict=True))
         known = [(i, e) for i, e in zip(tables[name]["id"], tables[name]["entity"], strict=True) if e is not None]
-        assert 0.3 * generate.N_RECORDS < len(known) < 0.7 * generate.N_RECORDS
+        assert 0.3 * datasets.N_RECORDS < len(known) < 0.7 * datasets.N_RECORDS
         assert all(truth[identifier] == entity for identifier, entity in known)
         assert "entity" not in tables["new"]
         assert set(tables["gold"]["id"]) == set(tables[name]["id"])

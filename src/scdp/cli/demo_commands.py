@@ -72,8 +72,7 @@ def load_demo(name: str) -> tuple[Records, Records, NDArray[np.object_]]:
     """Made-up records with their entities, a dozen others, and the truth about these."""
     import numpy as np
 
-    from scdp.datasets import make_tables
-    from scdp.datasets.generate import make_dozen
+    from scdp.datasets import make_dozen, make_tables
     from scdp.table.records import Records
 
     made = Records(make_tables(name)[name], source=f"made-up {name}")
@@ -260,7 +259,7 @@ def export(name: str, folder: Path, own: Path | None, n_records: int | None, for
 
 
 def _tables(name: str, own: Path | None, n_records: int | None) -> dict[str, Any]:
-    from scdp.datasets.generate import TUTORIAL_TABLES, make_tables
+    from scdp.datasets import TUTORIAL_TABLES, make_tables
 
     if name in TUTORIAL_TABLES:
         if own is not None:

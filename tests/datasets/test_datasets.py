@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from scdp import metrics
-from scdp.datasets import entities
-from scdp.datasets.entities import zipf_codes
-from scdp.datasets.generate import (
+from scdp.datasets import (
     DELETE,
     INSERT,
     MEAN_CLUSTER_SIZE,
@@ -19,9 +17,11 @@ from scdp.datasets.generate import (
     SUBSTITUTE,
     TRANSPOSE,
     add_typos,
+    entities,
     make_records,
     mistype,
 )
+from scdp.datasets.entities import zipf_codes
 from scdp.errors import InputError
 
 KINDS = ["people", "citations"]
