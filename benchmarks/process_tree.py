@@ -86,14 +86,14 @@ class TreeMemory:
     def look(self) -> None:
         processes = in_session(self.session)
         seen = [sum(self._bytes_of(process) for process in processes)]
-        seen += [_kilobytes(process / "status", "VmHWM:") or 0 for process in processes]
+        seen += [kilobytes(process / "status", "VmHWM:") or 0 for process in processes]
         if max(seen):
             self.peak_bytes = max(self.peak_bytes or 0, *seen)
 
     def _bytes_of(self, process: Path) -> int:
-        shared_once = _kilobytes(process / "smaps_rollup", "Pss:")
+        shared_once = kilobytes(process / "smaps_rollup", "Pss:")
         if shared_once is None:
-            resident = _kilobytes(process / "status", "VmRSS:")
+            resident = kilobytes(process / "status", "VmRSS:")
             self.measure = "PSS" if resident is None else "RSS"
             return resident or 0
         return shared_once
@@ -111,7 +111,7 @@ def _session(process: Path) -> int | None:
     return None
 
 
-def _kilobytes(file: Path, name: str) -> int | None:
+def kilobytes(file: Path, name: str) -> int | None:
     """The line `name  123 kB` of a file of /proc, in bytes; None if the process or the line is not there."""
     with suppress(OSError, StopIteration):
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()

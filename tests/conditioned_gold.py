@@ -7,10 +7,13 @@ log joint, so that a bug in a kernel's arithmetic cannot hide in the truth it is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from gold_tools import STARTS, chi_square, stream
 from scdp.chains.items import Items, lay_out_vectors
@@ -82,58 +85,126 @@ def state_of(items: Items, known: np.ndarray, known_slot: np.ndarray, clusters, 
     )
 
 
-def codes(states: list[State]) -> tuple[np.ndarray, np.ndarray]:
+class Drawn(NamedTuple):
+    """Clusters and types of many states, and which of the two rows each item's mean and precisions are."""
+
+    cluster: np.ndarray
+    type: np.ndarray
+    mean: np.ndarray
+    row: np.ndarray
+
+
+def drawn_of(states: list[State]) -> Drawn:
+    means = np.array([state.means[state.cluster, 0] > 0 for state in states])
+    rows = np.array([state.precision[state.type, 0] > 1 for state in states])
+    return Drawn(np.array([state.cluster for state in states]), np.array([state.type for state in states]), means, rows)
+
+
+def codes(drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     """Per state a number for (clusters, their means) and one for (types, their precisions)."""
-    cluster = np.array([state.cluster for state in states])
-    kind = np.array([state.type for state in states])
-    mean = np.array([state.means[state.cluster, 0] > 0 for state in states])
-    row = np.array([state.precision[state.type, 0] > 1 for state in states])
     left, right = np.triu_indices(4, 1)
     bits = 1 << np.arange(10)
-    first = np.hstack([cluster[:, left] == cluster[:, right], mean]) @ bits
-    second = np.hstack([kind[:, left] == kind[:, right], row]) @ bits
+    first = np.hstack([drawn.cluster[:, left] == drawn.cluster[:, right], drawn.mean]) @ bits
+    second = np.hstack([drawn.type[:, left] == drawn.type[:, right], drawn.row]) @ bits
     return first, second
 
 
-def step(name: str, variant: str, n_auxiliary: int):
-    """The kernel called `name` as a function of (rng, items, state)."""
-    code = VARIANTS[variant]
+# One application of a kernel: the clusters, means, types and precisions after it. They are called from a compiled loop:
+# a call from Python takes ten times as long as what it calls. The others take longer to be compiled for a loop.
 
-    def clusters(rng, items, state, informed=True):
-        cluster, means, _, _ = resample_clusters_conditioned(rng, items, state, code, n_auxiliary, informed)
-        return state._replace(cluster=cluster, means=means)
 
-    def means(rng, items, state):
-        return state._replace(means=resample_means_from_candidates(rng, items, state, code, 1)[0])
+@njit(inline="always")
+def clusters_once(rng, items, state, code, n_auxiliary, informed):
+    cluster, means, _, _ = resample_clusters_conditioned(rng, items, state, code, n_auxiliary, informed)
+    return cluster, means, state.type, state.precision
 
-    def types(rng, items, state, exactly=True):
-        rate, grid_log, log_mass = types_given_means(items, state, code)
-        implied = state._replace(rate=rate, grid_log_weight=grid_log)
-        if exactly:
-            new, rows, _ = resample_types(rng, items, implied, state.means, log_mass)
-        else:
-            new, rows, _ = resample_types_by_auxiliary(rng, items, implied, state.means, log_mass, n_auxiliary)
-        return state._replace(type=new, precision=rows)
 
-    def precisions(rng, items, state):
-        rate, grid_log, _ = types_given_means(items, state, code)
-        implied = state._replace(rate=rate, grid_log_weight=grid_log)
-        return state._replace(precision=resample_precisions(rng, items, implied, state.means))
+@njit(inline="always")
+def types_once(rng, items, state, code, n_auxiliary, informed):
+    rate, grid_log, log_mass = types_given_means(items, state, code)
+    implied = with_prior(state, rate, grid_log)
+    if informed:
+        types, rows, _ = resample_types(rng, items, implied, state.means, log_mass)
+    else:
+        types, rows, _ = resample_types_by_auxiliary(rng, items, implied, state.means, log_mass, n_auxiliary)
+    return state.cluster, state.means, types, rows
 
-    def whole(rng, items, state):
-        plan = Plan(conditioning=variant, n_auxiliary=n_auxiliary)
-        return conditioned_sweep(rng, state, items, plan, Priors())[0]
 
-    kernels = {
-        "clusters": clusters,
-        "clusters from the prior": lambda *a: clusters(*a, informed=False),
-        "means": means,
-        "types": types,
-        "types by auxiliary": lambda *a: types(*a, exactly=False),
-        "precisions": precisions,
-        "sweep": whole,
-    }
-    return kernels[name]
+@njit(inline="always")
+def precisions_once(rng, items, state, code, n_auxiliary, informed):
+    rate, grid_log, _ = types_given_means(items, state, code)
+    rows = resample_precisions(rng, items, with_prior(state, rate, grid_log), state.means)
+    return state.cluster, state.means, state.type, rows
+
+
+@njit(inline="always")
+def with_prior(state, rate, grid_log):
+    return state_like(state, state.cluster, state.type, state.precision, state.means, rate, grid_log)
+
+
+@njit(inline="always")
+def state_like(one, cluster, kind, precision, means, rate, grid_log_weight):
+    return State(
+        cluster, kind, precision, one.cluster_concentration, one.type_concentration, one.mean_variance, one.shape,
+        rate, one.grid, grid_log_weight, means, one.separation_rate, one.mean_grid, one.mean_grid_log_weight,
+        one.discount, one.pseudo_counts,
+    )  # fmt: skip
+
+
+# The kernel, and whether it draws auxiliary values given the item, or types without them.
+KERNELS = {
+    "clusters": (clusters_once, True),
+    "clusters from the prior": (clusters_once, False),
+    "types": (types_once, True),
+    "types by auxiliary": (types_once, False),
+    "precisions": (precisions_once, True),
+}
+
+
+@cache
+def loop_over(once: Callable[..., tuple]) -> Callable[..., Drawn]:
+    """A compiled loop of a kernel over states, whose precisions stand one after another."""
+
+    @njit
+    def loop(rng, items, template, starts, clusters, types, means, rows, first_row, code, n_auxiliary, informed):
+        n, width = len(starts), clusters.shape[1]
+        cluster, kind = np.empty((n, width), np.int64), np.empty((n, width), np.int64)
+        mean, row = np.empty((n, width), np.bool_), np.empty((n, width), np.bool_)
+        for k in range(n):
+            s = starts[k]
+            own = rows[first_row[s] : first_row[s + 1]]
+            log_weight = template.grid_log_weight
+            state = state_like(template, clusters[s], types[s], own, means[s], template.rate, log_weight)
+            after, after_means, after_types, after_rows = once(rng, items, state, code, n_auxiliary, informed)
+            for i in range(width):
+                cluster[k, i], kind[k, i] = after[i], after_types[i]
+                mean[k, i] = after_means[after[i], 0] > 0
+                row[k, i] = after_rows[after_types[i], 0] > 1
+        return cluster, kind, mean, row
+
+    return loop
+
+
+def apply_once(name: str, variant: str, n_auxiliary: int, rng, items, states: list[State], starts) -> Drawn:
+    """The states after one application of the kernel called `name` to each start."""
+    if name not in KERNELS:
+        step = sweep if name == "sweep" else means
+        return drawn_of([step(rng, items, states[s], variant, n_auxiliary) for s in starts])
+    once, informed = KERNELS[name]
+    parts = [np.array([getattr(state, part) for state in states]) for part in ("cluster", "type", "means")]
+    rows = np.concatenate([state.precision for state in states])
+    first_row = np.cumsum([0, *(len(state.precision) for state in states)])
+    arguments = (VARIANTS[variant], n_auxiliary, informed)
+    return Drawn(*loop_over(once)(rng, items, states[0], starts, *parts, rows, first_row, *arguments))
+
+
+def means(rng: np.random.Generator, items: Items, state: State, variant: str, n_auxiliary: int) -> State:
+    return state._replace(means=resample_means_from_candidates(rng, items, state, VARIANTS[variant], 1)[0])
+
+
+def sweep(rng: np.random.Generator, items: Items, state: State, variant: str, n_auxiliary: int) -> State:
+    plan = Plan(conditioning=variant, n_auxiliary=n_auxiliary)
+    return conditioned_sweep(rng, state, items, plan, Priors())[0]
 
 
 def check(
@@ -147,10 +218,9 @@ def check(
     """The smallest p-value of one kernel over both marginals, times two (Bonferroni)."""
     items, states, probability = problem(layout, variant, discount)
     rng = stream(f"{name} {variant} {layout} {n_auxiliary}")
-    kernel = step(name, variant, n_auxiliary)
     starts = rng.choice(len(states), size=n_starts, p=probability)
-    after = codes([kernel(rng, items, states[s]) for s in starts])
-    cells = codes(states)
+    after = codes(apply_once(name, variant, n_auxiliary, rng, items, states, starts))
+    cells = codes(drawn_of(states))
     return min(1.0, 2 * min(chi_square(a, c, probability) for a, c in zip(after, cells, strict=True)))
 
 
@@ -161,11 +231,11 @@ def long_run(variant: str, layout: str, n_sweeps: int = 60_000) -> tuple[float, 
     """
     items, states, probability = problem(layout, variant)
     rng = stream(f"long run {variant} {layout}")
-    kernel, state, visited = step("sweep", variant, 2), states[0], []
+    state, visited = states[0], []
     for _ in range(n_sweeps):
-        state = kernel(rng, items, state)
+        state = sweep(rng, items, state, variant, 2)
         visited.append(state)
-    seen, cells = codes(visited)[0], codes(states)[0]
+    seen, cells = codes(drawn_of(visited))[0], codes(drawn_of(states))[0]
     unique, inverse = np.unique(cells, return_inverse=True)
     expected = np.bincount(inverse, weights=probability)
     hits = seen[:, None] == unique[None, :]

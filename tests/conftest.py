@@ -51,7 +51,11 @@ def data_or_skip():
 SPARK = "local-cluster[2,1,1024]"
 SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "4",
+    # One for each executor: a task of so few rows is mostly its own start.
+    "spark.sql.shuffle.partitions": "2",
+    # No task waits for the executor that has its rows, nor long for one that is gone.
+    "spark.locality.wait": "0s",
+    "spark.shuffle.io.retryWait": "200ms",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }

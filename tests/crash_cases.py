@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from fault_cases import entities_of
+from loaded_processes import LoadedProcess, start_loaded
 from product_cases import SPEC, citations, rows_of, write_csv
 from scdp.datasets import make_records
 from scdp.table.decisions import read_decisions
@@ -141,21 +142,14 @@ class Fork:
         return None, self.stderr.read()
 
 
-Start = Callable[[list[str]], "subprocess.Popen[str] | Fork"]
+Start = Callable[[list[str]], "LoadedProcess | subprocess.Popen[str] | Fork"]
 
 
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "SCDP_OFFLINE": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "scdp.cli", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+def start(arguments: list[str]) -> LoadedProcess | subprocess.Popen[str]:
+    return start_loaded(arguments, environment={"OMP_NUM_THREADS": "1", "SCDP_OFFLINE": "1"})
 
 
-def finish(process: subprocess.Popen[str]) -> None:
+def finish(process: LoadedProcess | subprocess.Popen[str]) -> None:
     errors = process.communicate(timeout=TIMEOUT)[1]
     assert process.returncode == 0, errors
 
@@ -337,7 +331,7 @@ def kill_workers(n_kills: int, folder: Path, rng: np.random.Generator, tally: Ta
             tally.problems.append(f"{out.name}: exit code {process.returncode}: {errors[-300:]}")
 
 
-def kill_child(process: subprocess.Popen[str], rng: np.random.Generator) -> bool:
+def kill_child(process: LoadedProcess | subprocess.Popen[str], rng: np.random.Generator) -> bool:
     """Kill a process that works for this one, a moment after it is there; whether there was one."""
     while process.poll() is None:
         workers = [pid for pid in children_of(process.pid) if b"spawn_main" in command_of(pid)]

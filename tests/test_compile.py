@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from loaded_processes import run_loaded
 from scdp import _compile as compiling
 
 
@@ -59,8 +60,13 @@ def test_the_digest_follows_constants_that_kernels_take_from_elsewhere(tmp_path:
 def test_another_copy_of_the_package_finds_kernels_compiled(tmp_path: Path):
     copy = tmp_path / "elsewhere"
     shutil.copytree(Path(compiling.__file__).parent, copy / "scdp", copy_function=shutil.copyfile)
-    assert kernel_run(tmp_path / "cache") == ("0.6931471805599453 0", "")
-    assert kernel_run(tmp_path / "cache", copy) == ("0.6931471805599453 1", "")
+    code = f"{KERNEL}; print(log_table.__module__, __import__('scdp').__file__)"
+    found = [run(code, SCDP_CACHE=str(tmp_path / "cache"), **path) for path in ({}, {"PYTHONPATH": str(copy)})]
+    ours = Path(compiling.__file__).parent / "__init__.py"
+    assert [one.splitlines() for one in found] == [
+        ["0.6931471805599453 0", f"scdp.chains.arithmetic {ours}"],
+        ["0.6931471805599453 1", f"scdp.chains.arithmetic {copy / 'scdp' / '__init__.py'}"],
+    ]
 
 
 def test_without_a_writable_folder_kernels_still_work(tmp_path: Path):
@@ -86,18 +92,20 @@ KERNEL = (
 )
 
 
-def kernel_run(folder: Path, package: Path | None = None) -> tuple[str, str]:
+def kernel_run(folder: Path) -> tuple[str, str]:
     """What a kernel gives and how often it was found in the cache; and what is said on the way."""
-    path = {} if package is None else {"PYTHONPATH": str(package)}
-    done = subprocess.run(
-        [sys.executable, "-c", KERNEL],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-        env=os.environ | {"SCDP_CACHE": str(folder)} | path,
-    )
+    done = run_loaded([], KERNEL, {"SCDP_CACHE": str(folder)})
+    assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> Path:
+    """A cache with one kernel, which was not there at first and is found again; only to be copied."""
+    folder = tmp_path_factory.mktemp("filled")
+    assert kernel_run(folder) == ("0.6931471805599453 0", "")
+    assert kernel_run(folder) == ("0.6931471805599453 1", "")
+    return folder
 
 
 def damage_by_cutting(path: Path) -> None:
@@ -144,9 +152,8 @@ OF_POSIX = [damage_by_a_pipe, damage_by_a_device, damage_by_size]
 
 @pytest.mark.parametrize("damage", [*ANYWHERE, *(pytest.param(each, marks=pytest.mark.posix) for each in OF_POSIX)])
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_a_damaged_cache_is_a_warning_and_mends(tmp_path: Path, damage, ending):
-    assert kernel_run(tmp_path) == ("0.6931471805599453 0", "")
-    assert kernel_run(tmp_path) == ("0.6931471805599453 1", "")
+def test_a_damaged_cache_is_a_warning_and_mends(filled: Path, tmp_path: Path, damage, ending):
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     (found,) = tmp_path.rglob(f"arithmetic.log_table*.{ending}")
     damage(found)
     result, said = kernel_run(tmp_path)

@@ -146,6 +146,7 @@ class SCDP(Estimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        # As scikit-learn asks: every argument by its name, stored as it came.
         self.model = model
         self.n_chains = n_chains
         self.n_sweeps = n_sweeps

@@ -372,8 +372,8 @@ def test_ctrl_c_says_how_to_go_on_and_resume_does(records, tmp_path, monkeypatch
     assert "a run with seed" in other.stderr
     done(*fit, tmp_path / "model", "--resume")
     assert not list(tmp_path.glob("*.checkpoint"))
-    draws = [np.load(tmp_path / name / "posterior.npz") for name in ("whole", "model")]
-    assert all(np.array_equal(draws[0][name], draws[1][name]) for name in draws[0].files)
+    with np.load(tmp_path / "whole" / "posterior.npz") as whole, np.load(tmp_path / "model" / "posterior.npz") as model:
+        assert all(np.array_equal(whole[name], model[name]) for name in whole.files)
 
 
 def test_a_real_ctrl_c_stops_between_sweeps_and_keeps_them(records, tmp_path):

@@ -8,6 +8,8 @@ fails one of them with probability 1e-3 over the choice of the fixed seed (about
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -72,21 +74,27 @@ def test_exact_posterior_is_the_same(layout: str):
     np.testing.assert_allclose(exact.normalize(weights), probability, rtol=1e-9)
 
 
+@cache
+def strange_problem(layout: str) -> tuple[DistanceItems, np.ndarray, np.ndarray, list[State]]:
+    """Distances that fit no space: the items, their partitions, their probabilities, exact starts."""
+    laid_out, _ = build_strange(LAYOUTS[layout], seed=5, n_features=2)
+    problem = make_problem(LAYOUTS[layout])
+    state, items = problem.template, laid_out.items
+    rows = exact.allowed_partitions(np.array(problem.case.known), items.group)
+    probability = exact.normalize(np.array([distance_plain.log_partition(items, state, row) for row in rows]))
+    rng = stream(f"starts on strange distances of {layout}")
+    picks = rng.choice(len(rows), STARTS, p=probability)
+    starts = [state._replace(cluster=random_slots(rng, laid_out, rows[pick])) for pick in picks]
+    return items, rows, probability, starts
+
+
 @pytest.mark.parametrize("kernel", CLUSTER_KERNELS)
 @pytest.mark.parametrize("layout", ["missing values", "two known", "two documents"])
 def test_clusters_where_distances_fit_no_space(layout: str, kernel: str):
     """The quadratic form of a cluster is never negative: unclipped, it is a proper target for every kernel."""
-    laid_out, _ = build_strange(LAYOUTS[layout], seed=5, n_features=2)
-    problem = make_problem(LAYOUTS[layout])
-    state = problem.template
-    known, items = np.array(problem.case.known), laid_out.items
-    rows = exact.allowed_partitions(known, items.group)
-    probability = exact.normalize(np.array([distance_plain.log_partition(items, state, row) for row in rows]))
+    items, rows, probability, starts = strange_problem(layout)
     rng = stream(f"{kernel} on strange distances of {layout}")
-    after = np.empty((STARTS, len(known)), np.int64)
-    for s, pick in enumerate(rng.choice(len(rows), STARTS, p=probability)):
-        start = state._replace(cluster=random_slots(rng, laid_out, rows[pick]))
-        after[s] = CLUSTER_KERNELS[kernel](rng, items, start)
+    after = np.array([CLUSTER_KERNELS[kernel](rng, items, state) for state in starts])
     assert chi_square(partition_codes(after), partition_codes(rows), probability) > FALSE_ALARM
 
 

@@ -1,8 +1,5 @@
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from importlib.resources import files
 
@@ -10,6 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from loaded_processes import run_loaded, start_loaded
 from scdp._compile import cache_folder
 from scdp.cli import main
 
@@ -131,15 +129,15 @@ def test_killed_at_any_moment_it_ends_the_same(no_data, tmp_path):
     arguments = ["digits", "--systems", "coarse,fine,cdp,scdp1,scdp2", *SMALL]
     assert reproduce(*arguments, "--out", tmp_path / "whole").exit_code == 0
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "scdp.cli", "reproduce", *arguments, "--out", str(out), "--resume"]
+    command = ["reproduce", *arguments, "--out", str(out), "--resume"]
     parts = out / "parts"
     for wanted in (1, 3):
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with start_loaded(command) as process:
             while process.poll() is None and len(list(parts.glob("*.part.json"))) < wanted:
                 time.sleep(0.005)
-            os.kill(process.pid, signal.SIGKILL)
+            process.kill()
     assert not (out / "results.json").exists()
-    assert subprocess.run(command, capture_output=True, check=False, timeout=900).returncode == 0
+    assert run_loaded(command).returncode == 0
     assert without_times(out / "results.json") == without_times(tmp_path / "whole" / "results.json")
 
 
@@ -148,8 +146,7 @@ def test_killed_at_random_moments_it_ends_the_same(no_data, tmp_path):
     arguments = ["digits", "--systems", "coarse,fine,cdp", *SMALL]
 
     def started(out):
-        command = [sys.executable, "-m", "scdp.cli", "reproduce", *arguments, "--out", str(out), "--resume"]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return start_loaded(["reproduce", *arguments, "--out", out, "--resume"])
 
     begin = time.monotonic()
     with started(tmp_path / "whole") as process:

@@ -6,7 +6,7 @@ Points are (items, features) with NaN for a missing value, which contributes no 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from scdp._typing import Floats, Integers
 from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
@@ -59,7 +59,7 @@ def precision_log_prior(precision: Floats, shape: Floats, rate: Floats, grid: Pr
         return float(gamma_log_density(precision, shape, rate).sum())
     matches = (precision[:, None, :] == grid.values[None, :, :]).all(axis=2)
     with np.errstate(divide="ignore"):
-        return float(logsumexp(np.where(matches, np.log(grid.weights), -np.inf), axis=1).sum())
+        return float(np.log(matches @ grid.weights).sum())
 
 
 def partition_log_prior(labels: Integers, groups: Integers, concentration: float, discount: float = 0.0) -> float:

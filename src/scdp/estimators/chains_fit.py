@@ -289,14 +289,15 @@ def continue_from(end: State, start: State) -> State:
     """A start for old and new rows together that goes on with the types an earlier chain had learned."""
     n_new = len(start.type) - len(end.type)
     most_common = int(np.bincount(end.type).argmax())
+    # Copies: a model that is mapped to memory cannot be written, and kernels would be compiled anew for such arrays.
     return start._replace(
         type=np.concatenate([end.type, np.full(n_new, most_common, dtype=np.int64)]),
-        precision=end.precision,
+        precision=end.precision.copy(),
         cluster_concentration=end.cluster_concentration,
         type_concentration=end.type_concentration,
         mean_variance=end.mean_variance,
-        shape=end.shape,
-        rate=end.rate,
+        shape=end.shape.copy(),
+        rate=end.rate.copy(),
         separation_rate=end.separation_rate,
-        pseudo_counts=end.pseudo_counts,
+        pseudo_counts=end.pseudo_counts.copy(),
     )
