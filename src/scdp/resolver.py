@@ -98,6 +98,7 @@ class EntityResolver(Estimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        # As scikit-learn asks: every argument by its name, stored as it came.
         self.n_draws = n_draws
         self.n_chains = n_chains
         self.answer = answer

@@ -18,7 +18,10 @@ from scdp.engines.spark import (
     CompareJob,
     check_fields,
     contracted,
+    joined_batches,
+    labelled_rows,
     large_star,
+    linked_draws,
     prepare_batch,
     shard_of,
     small_star,
@@ -30,7 +33,10 @@ from scdp.engines.spark_tables import batch_of, group_starts, sliced, whole_grou
 from scdp.errors import InputError, MissingExtraError
 from scdp.linkage.ensemble import Ensemble, Knots
 from scdp.linkage.shards import split_shards
+from scdp.posterior.linked import LinkedDraws, join_linked
 from scdp.table.records import records_from
+
+SENT = pa.schema([("first", pa.int64()), ("row", pa.int64()), ("labels", pa.binary())])
 
 
 def in_batches(rng: np.random.Generator, **columns: np.ndarray) -> list[pa.RecordBatch]:
@@ -192,6 +198,29 @@ def test_shards_are_as_on_one_machine():
     (wanted,) = split_shards(Pairs(10, left[order], right[order], features[order]), np.full(10, -1))
     for name in ("items", "left", "right", "features", "known"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_draws_arrive_as_they_are_joined_on_one_machine(seed: int):
+    rng = np.random.default_rng(seed)
+    parts = []
+    for part in range(4):
+        items = np.sort(rng.choice(50, 30, replace=False)) * 4 + part
+        home = rng.integers(0, 12, 30)
+        draws = [np.unique(3 * home + rng.integers(0, 3, 30), return_inverse=True)[1] for _ in range(6)]
+        firsts = [[int(np.flatnonzero(draw == label)[0]) for label in draw] for draw in draws]
+        parts.append(LinkedDraws.of(np.array(firsts, dtype=np.int32), items))
+    # Of a component of very many records labels are wider.
+    parts.append(LinkedDraws.of(np.zeros((6, 66_000), dtype=np.int32), np.arange(300, 66_300)))
+    for some in (parts[:4], parts, parts[4:], []):
+        wanted = join_linked(some, 6)
+        table = pa.Table.from_batches([labelled_rows(part) for part in some], SENT).combine_chunks()
+        table = table.sort_by([("first", "ascending"), ("row", "ascending")])
+        streamed = [row for batch in joined_batches(table.to_batches(100)) for row in batch.to_pylist()]
+        found = linked_draws(streamed, 6)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one[:], other)
 
 
 def test_comparisons_that_workers_cannot_make_are_refused():

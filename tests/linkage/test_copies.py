@@ -8,6 +8,7 @@ import pytest
 from scdp import EntityResolver, Spec, compare
 from scdp.compare.features import MOST_COPIES, Copies
 from scdp.datasets import make_records
+from scdp.posterior.linked import LinkedDraws
 from scdp.table.records import records_from
 
 SPEC = Spec("entity", [compare.edit("name"), compare.exact("city")])
@@ -52,8 +53,8 @@ def test_draws_of_kept_rows_are_spread_over_all():
     n = MOST_COPIES + 10
     copies = find(["ann", *["bob"] * n], ["rome"] * (n + 1))
     together = np.array([[0, 1], [0, 0]], np.int32)
-    spread = copies.spread(together)
-    assert spread.tolist() == [[0, *[1] * n], [0] * (n + 1)]
+    spread = LinkedDraws.of(together).spread(copies.kept, copies.stays_with)
+    assert [row.tolist() for row in spread.rows(n + 1)] == [[0, *[1] * n], [0] * (n + 1)]
 
 
 @pytest.mark.parametrize("n_others", [300, 0])

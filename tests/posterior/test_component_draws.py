@@ -7,6 +7,7 @@ import pytest
 
 from scdp.posterior import Posterior
 from scdp.posterior.draws import ComponentDraws
+from scdp.posterior.linked import LinkedDraws
 from scdp.posterior.partitions import canonical_labels
 from scdp.posterior.recorder import pack_draws
 
@@ -29,7 +30,7 @@ def draw_partitions(n_items: int, seed: int, alone: float = 0.5) -> np.ndarray:
 def both(n_items: int, seed: int) -> tuple[Posterior, Posterior]:
     draws = draw_partitions(n_items, seed)
     by_chain = draws.reshape(SHAPE[1], SHAPE[0], -1).transpose(1, 0, 2)
-    return Posterior(ComponentDraws.of(draws, SHAPE)), Posterior(by_chain)
+    return Posterior(ComponentDraws.of(LinkedDraws.of(draws), n_items, SHAPE)), Posterior(by_chain)
 
 
 @pytest.mark.parametrize(("n_items", "seed"), [(0, 0), (1, 0), (40, 1), (300, 2)])
@@ -73,7 +74,7 @@ def test_component_draws_in_another_order_and_of_some_items():
     rows = np.array([canonical_labels(row) for row in found.draws.reshape(-1, 90)[:, order]])
     first = np.array([np.unique(row, return_index=True)[1][row] for row in rows], dtype=np.int32)
     drawn = first.reshape(*SHAPE, -1).transpose(1, 0, 2).reshape(len(first), -1)
-    again = ComponentDraws.of(drawn, SHAPE)
+    again = ComponentDraws.of(LinkedDraws.of(drawn), 90, SHAPE)
     assert np.array_equal(turned.stored.items, again.items)
     assert np.array_equal(turned.stored.labels_within, again.labels_within)
     assert np.array_equal(found.restricted([5, 80, 7]).draws, expected.restricted([5, 80, 7]).draws)

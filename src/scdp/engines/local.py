@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp import __version__
-from scdp._parallel import map_in_threads
 from scdp._typing import Integers
 from scdp.compare.features import Pairs
 from scdp.errors import InputError
@@ -40,9 +39,10 @@ from scdp.estimators.conditions import Conditions
 from scdp.io.atomic import PART, find_leftovers, remove
 from scdp.io.sealed import Damaged, read, write
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.shards import Draws, OnThisMachine, Progress, Shard, all_apart, split_shards
+from scdp.linkage.shards import OnThisMachine, Progress, Shard, collect_draws, sample_in_threads, split_shards
+from scdp.posterior.linked import LinkedDraws
 
-FORMAT = "scdp-shard"
+FORMAT = "scdp-shard-2"
 NAMES = r"shard-[0-9a-f]{32}\.npz"
 
 
@@ -67,26 +67,24 @@ class FinishedShards:
         for array in _arrays_of(ensemble):
             _add(self._run, array)
 
-    def find(self, shard: Shard) -> Draws | None:
+    def find(self, shard: Shard) -> LinkedDraws | None:
         """The draws of a shard that was finished before."""
         path = self._path(shard)
         if path is None:
             return None
         if not path.is_symlink() and not path.exists():
             return None
-        try:
+        with suppress(Damaged, KeyError, ValueError):
             about, arrays = read(path)
-            draws = arrays["draws"]
-        except (Damaged, KeyError):
-            draws, about = np.empty(0), {}
-        fits = draws.dtype == np.int32 and draws.shape == (self._n_draws, len(shard.items))
-        # Labels are items; whoever can write here could make a checksum too, and kernels follow labels.
-        if fits and about == self._about(path) and np.isin(draws, shard.items).all():
-            return draws
+            draws = LinkedDraws(*(arrays[name] for name in LinkedDraws._fields))
+            # Whoever can write here could make a checksum too, and kernels follow labels.
+            draws.check(self._n_draws, shard.items)
+            if about == self._about(path):
+                return draws
         self._tell_damaged()
         return None
 
-    def keep(self, shard: Shard, draws: Draws) -> None:
+    def keep(self, shard: Shard, draws: LinkedDraws) -> None:
         """Keep the draws of a shard, if the disk takes them."""
         path = self._path(shard)
         if path is None:
@@ -94,7 +92,7 @@ class FinishedShards:
         try:
             if path.is_symlink() or (path.exists() and not path.is_file()):
                 remove(path)
-            write(path, self._about(path), {"draws": draws})
+            write(path, self._about(path), draws._asdict())
         except InputError as error:
             self._give_up(str(error))
 
@@ -192,35 +190,29 @@ class LocalEngine(OnThisMachine):
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws:
+    ) -> LinkedDraws:
         finished = FinishedShards(self.folder, ensemble, n_draws, seed)
-        draws = all_apart(n_draws, known)
-        done = 0
         run = self._in_threads if len(pairs) < self.fewest else self._in_processes
-        for shard, drawn in run(ensemble, split_shards(pairs, known, conditions), n_draws, seed, finished):
-            draws[:, shard.items] = drawn
-            done += len(shard.left)
-            if progress is not None:
-                progress(done, len(pairs))
-        return draws
+        drawn = run(ensemble, split_shards(pairs, known, conditions), n_draws, seed, finished)
+        return collect_draws(drawn, n_draws, len(pairs), progress)
 
     def _in_threads(
         self, ensemble: Ensemble, shards: Iterator[Shard], n_draws: int, seed: int, finished: FinishedShards
-    ) -> Iterator[tuple[Shard, Draws]]:
+    ) -> Iterator[tuple[Shard, LinkedDraws]]:
         """Every shard with its draws, in order."""
 
-        def sample(shard: Shard) -> tuple[Shard, Draws]:
+        def sample(shard: Shard) -> LinkedDraws:
             draws = finished.find(shard)
             if draws is None:
                 draws = shard.sample(ensemble, n_draws, seed)
                 finished.keep(shard, draws)
-            return shard, draws
+            return draws
 
-        return map_in_threads(sample, shards, self.workers)
+        return sample_in_threads(shards, sample, self.workers)
 
     def _in_processes(
         self, ensemble: Ensemble, shards: Iterator[Shard], n_draws: int, seed: int, finished: FinishedShards
-    ) -> Iterator[tuple[Shard, Draws]]:
+    ) -> Iterator[tuple[Shard, LinkedDraws]]:
         """Every shard with its draws, in the order in which they are done."""
         again: deque[Job] = deque()
         workers = [self.start(ensemble) for _ in range(self.workers)]
@@ -317,7 +309,7 @@ class Worker:
         self.heard = max(self.heard, time.monotonic())
         self.sender.submit(self.connection.send, message)
 
-    def result(self) -> Draws | None:
+    def result(self) -> LinkedDraws | None:
         """The draws; None if it only tells that it lives, or does not any more."""
         try:
             if self.is_silent and not self.connection.poll():
@@ -329,13 +321,13 @@ class Worker:
         self.heard = time.monotonic()
         return draws
 
-    def _receive(self) -> Draws | None:
+    def _receive(self) -> LinkedDraws | None:
         # A process that is stopped in the middle of a message would be waited for without end.
         watch = threading.Timer(SILENT_SECONDS, self.process.kill)
         watch.daemon = True
         watch.start()
         try:
-            draws: Draws | None = self.connection.recv()
+            draws: LinkedDraws | None = self.connection.recv()
         finally:
             watch.cancel()
         return draws

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from scdp.engines.spark_candidates import candidate_pairs
 from scdp.engines.spark_tables import (
     SparkRecords,
     batch_of,
+    bytes_of,
     checkpoints,
     group_starts,
     integers,
@@ -45,7 +47,8 @@ from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, search_blocked, settle
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
-from scdp.linkage.shards import ENTRIES_AT_ONCE, BlockedDraws, Draws, InThreads, Progress, Shard, all_apart, ties_of
+from scdp.linkage.shards import ENTRIES_AT_ONCE, BlockedDraws, InThreads, Progress, Shard, ties_of
+from scdp.posterior.linked import LabelFile, LinkedDraws
 from scdp.table.records import Records
 
 Edges = tuple[Integers, Integers]
@@ -228,7 +231,10 @@ def _cells(batch: Any, column: int, places: NDArray[np.int64]) -> Any:
 
 
 MEETING = "left long, right long"
-SAMPLED = "row long, draws array<int>"
+SAMPLED = "first long, row long, labels binary"
+STREAMED = "firsts binary, rows binary, labels binary"
+# So much of the draws reaches the driver at a time.
+STREAMED_BYTES = 1 << 23
 
 
 class GivenRows(NamedTuple):
@@ -251,11 +257,12 @@ TIE = -np.inf
 
 
 def sample_components(labels: Any, pairs: Any, ensemble: Ensemble, n_draws: int, seed: int, given: Any = None) -> Any:
-    """(row, draws) of the rows in pairs (left, right, features), from (row, component). Not computed yet.
+    """(first, row, labels) of pairs (left, right, features) and (row, component). Not computed yet.
 
     `given` is None, or has a `GivenRows` of all rows as its value.
 
-    In each draw a row is labelled by the first row of its cluster. Rows in no pair are alone in all draws.
+    There are only rows that some draw has with another; `first` is the first row of those that draws connect with it,
+    and `labels` are those of `LinkedDraws`.
     """
     with_component = pairs.join(labels.withColumnRenamed("row", "left"), "left")
     chosen = with_component.select("component", "left", "right", "features")
@@ -266,7 +273,13 @@ def sample_components(labels: Any, pairs: Any, ensemble: Ensemble, n_draws: int,
 def _sample(ensemble: Ensemble, n_draws: int, seed: int, given: Any, batches: Iterable[Any]) -> Iterator[Any]:
     for table in whole_groups(batches, ("component",), ENTRIES_AT_ONCE):
         shard = shard_of(table, None if given is None else given.value)
-        yield batch_of(row=shard.items, draws=lists_of(shard.sample(ensemble, n_draws, seed).T))
+        yield labelled_rows(shard.sample(ensemble, n_draws, seed))
+
+
+def labelled_rows(drawn: LinkedDraws) -> Any:
+    """A batch (first, row, labels) of draws."""
+    first = np.repeat(drawn.items[drawn.bounds[:-1]], drawn.sizes)
+    return batch_of(first=first, row=drawn.items, labels=bytes_of(drawn.labels[:]))
 
 
 def shard_of(table: Any, given: GivenRows | None = None) -> Shard:
@@ -284,20 +297,46 @@ def shard_of(table: Any, given: GivenRows | None = None) -> Shard:
     return Shard(items, *ends, features[order], known, conditions)
 
 
-def collected_draws(sampled: Any, known: Integers, n_draws: int) -> Draws:
-    """Draws (draws, records) on the driver: 4 bytes a record and draw."""
-    draws = all_apart(n_draws, known)
-    table = sampled.toArrow()
-    if table.num_rows:
-        rows, listed = integers(table, "row"), table.column("draws").combine_chunks()
-        draws[:, rows] = listed.flatten().to_numpy().reshape(-1, n_draws).T
-    return draws
+def collected_draws(sampled: Any, n_draws: int) -> LinkedDraws:
+    """The draws on the driver, with the labels in a file: executors sort, and partition by partition arrives."""
+    n_parts = -(-sampled.count() * 2 * n_draws // STREAMED_BYTES)
+    divided = sampled.repartitionByRange(n_parts, "first") if n_parts > 1 else sampled.coalesce(1)
+    streamed = mapped(divided.sortWithinPartitions("first", "row"), joined_batches, STREAMED)
+    return linked_draws(streamed.toLocalIterator(), n_draws)
+
+
+def joined_batches(batches: Iterable[Any]) -> Iterator[Any]:
+    """Each batch of (first, row, labels) as one row, or as more where labels of two kinds meet."""
+    import pyarrow.compute
+
+    for batch in batches:
+        widths = pyarrow.compute.binary_length(batch.column("labels")).to_numpy()
+        for start, stop in pairwise([*group_starts([widths]).tolist(), batch.num_rows]):
+            some = batch.slice(start, stop - start)
+            firsts, rows = (integers(some, name).tobytes() for name in ("first", "row"))
+            yield batch_of(firsts=[firsts], rows=[rows], labels=[b"".join(some.column("labels").to_pylist())])
+
+
+def linked_draws(streamed: Iterable[Any], n_draws: int) -> LinkedDraws:
+    """Draws from (firsts, rows, labels) in the order of `LinkedDraws`; no more than one of them is in memory."""
+    firsts, items = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+
+    def blocks() -> Iterator[NDArray[Any]]:
+        for some in streamed:
+            firsts.append(np.frombuffer(some["firsts"], np.int64))
+            items.append(np.frombuffer(some["rows"], np.int64))
+            width = len(some["labels"]) // (len(items[-1]) * n_draws)
+            yield np.frombuffer(some["labels"], np.uint16 if width == 2 else np.int32).reshape(-1, n_draws)
+
+    labels = LabelFile.of(blocks(), n_draws)
+    bounds = np.append(group_starts([np.concatenate(firsts)]), labels.shape[0])
+    return LinkedDraws(np.concatenate(items), bounds, labels)
 
 
 def cluster_on_spark(
     records: SparkRecords, blocking: Blocking, job: CompareJob, n_draws: int, seed: int, given: GivenRows | None = None
 ) -> Any:
-    """(row, draws) of every row that may be together with another, in no order; computed and kept by executors."""
+    """(first, row, labels) of the rows that a draw has with another, in no order; computed and kept by executors."""
     check_fields(job.fields)
     with worker_errors():
         candidates = candidate_pairs(records, blocking).frame
@@ -362,7 +401,7 @@ class SparkEngine:
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws:
+    ) -> LinkedDraws:
         # Pairs that are all in memory are few: they are sampled sooner than they are sent.
         return InThreads(1).sample(ensemble, pairs, known, n_draws, seed, progress, conditions)
 
@@ -386,4 +425,4 @@ class SparkEngine:
         with checkpoints(self.session):
             sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)
             report = BlockingReport(settled.recall, search.oversized)
-            return BlockedDraws(collected_draws(sampled, known, n_draws), report)
+            return BlockedDraws(collected_draws(sampled, n_draws), report)

@@ -155,6 +155,15 @@ def lists_of(rows: NDArray[Any]) -> Any:
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.ascontiguousarray(rows).ravel()))
 
 
+def bytes_of(rows: NDArray[Any]) -> Any:
+    """The rows of a table of numbers as an Arrow array of bytes."""
+    import pyarrow as pa
+
+    ends = np.arange(len(rows) + 1, dtype=np.int32) * (rows.shape[1] * rows.dtype.itemsize)
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(rows))]
+    return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
+
+
 def integers(batch: Any, name: str) -> Integers:
     """A column of whole numbers without missing ones."""
     return np.asarray(batch.column(name).to_numpy(), dtype=np.int64)

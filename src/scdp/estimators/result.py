@@ -19,7 +19,7 @@ from scdp.posterior.io import make_pandas, make_polars, plot_reliability, plot_s
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 from scdp.table.spec_files import in_words
-from scdp.table.texts import number_values
+from scdp.texts import number_values
 
 # Comparisons that a picture has room for.
 MOST_WEIGHTS = 24

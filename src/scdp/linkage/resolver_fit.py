@@ -26,7 +26,7 @@ from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.candidates import Blocked, prefilter_all
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
-from scdp.linkage.shards import Draws, Engine, all_apart
+from scdp.linkage.shards import Engine
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import (
     calibration_from_parts,
@@ -41,7 +41,9 @@ from scdp.linkage.training.answers import learn_in_table
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
 from scdp.posterior import Posterior
-from scdp.posterior.draws import ComponentDraws
+from scdp.posterior.draws import ComponentDraws, StoredDraws
+from scdp.posterior.linked import LinkedDraws
+from scdp.posterior.recorder import pack_linked
 
 # Without labels, pairs of so many records show where the features of pairs lie.
 PRIOR_RECORDS = 500
@@ -205,15 +207,15 @@ class ResolverFit:
             own = None if conditions is None else conditions.take(items)
             drawn, report = self._sample(rows, groups, items, numbers[items], total, seed, engine, progress, own)
         else:
-            drawn, report = np.zeros((total, 0), dtype=np.int32), None
+            drawn, report = LinkedDraws.of(np.zeros((total, 0), dtype=np.int32)), None
         kept = None if report is None else report.recall
         believed = Reliability.of(self.calibration, self.training.n_repeated, kept)
+        stored: StoredDraws
         if len(items) == len(known) and not (known >= 0).any():
-            stored = ComponentDraws.of(drawn, shape, shared)
-            return Posterior(stored, reliability=believed, blocking=report)
-        whole = drawn if len(items) == len(known) else _among_all(drawn, items, numbers)
-        draws = whole.reshape(n_draws, n_chains, -1).transpose(1, 0, 2)
-        return Posterior(draws, fixed=numbers, shared=shared, reliability=believed, blocking=report)
+            stored = ComponentDraws.of(drawn, len(known), shape, shared)
+        else:
+            stored = pack_linked(drawn, items, numbers, shape, shared)
+        return Posterior(stored, reliability=believed, blocking=report)
 
     def _sample(
         self,
@@ -226,7 +228,7 @@ class ResolverFit:
         engine: Engine,
         progress: Progress | None,
         conditions: Conditions | None,
-    ) -> tuple[Draws, BlockingReport | None]:
+    ) -> tuple[LinkedDraws, BlockingReport | None]:
         own = None if groups is None else groups[items]
         if isinstance(rows, Compared):
             return self._sample_records(rows, own, items, known, n_draws, seed, engine, progress, conditions)
@@ -250,7 +252,7 @@ class ResolverFit:
         engine: Engine,
         progress: Progress | None,
         conditions: Conditions | None,
-    ) -> tuple[Draws, BlockingReport | None]:
+    ) -> tuple[LinkedDraws, BlockingReport | None]:
         records = rows.records if len(items) == len(rows) else rows.records.take(items)
         # Of records of which something is known, each is compared.
         taken = known if conditions is None else np.where(conditions.concerned(), 0, known)
@@ -262,7 +264,7 @@ class ResolverFit:
             drawn, report = self._sample_records(
                 rows, few, items[some], known[some], n_draws, seed, engine, progress, own
             )
-            return copies.spread(drawn), report
+            return drawn.spread(copies.kept, copies.stays_with), report
         n = len(records)
         if n_pairs(n, groups) > MOST_PAIRS and groups is None:
             chosen = self.ladder.choose(records, rows.spec)
@@ -372,13 +374,6 @@ def _read_training(stored: object) -> Training:
 def _cluster_codes(known: Integers, group: Integers) -> Integers:
     """The clusters of labelled rows, numbered; a cluster is one within a group."""
     return np.unique(np.stack([known, group])[:, known >= 0], axis=1, return_inverse=True)[1].ravel()
-
-
-def _among_all(drawn: Draws, items: Integers, known: Integers) -> Draws:
-    """Draws of all rows from those of some: the others are in their given clusters."""
-    draws = all_apart(len(drawn), known)
-    draws[:, items] = items.astype(np.int32)[drawn]
-    return draws
 
 
 def _measure_importance(

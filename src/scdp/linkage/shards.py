@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp._typing import Features, Integers
+from scdp._parallel import map_in_threads
+from scdp._typing import Features, Integers, SmallIntegers
 from scdp.blocking.by_size import BlockingReport
 from scdp.compare.features import Pairs
 from scdp.components import connected_components
@@ -21,24 +21,27 @@ from scdp.estimators.conditions import Conditions
 from scdp.io.memory import give_back_memory
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import Ensemble
+from scdp.posterior.linked import LinkedDraws, join_linked
 
-Draws = NDArray[np.int32]
 Progress = Callable[[int, int], None]
 
 # Components are handed out until they have so many items and pairs together.
 ENTRIES_AT_ONCE = 20_000
 PROGRESS_STEPS = 1000
+# So many labels (draws x items), or as many as there are pairs, are drawn in one piece, items alone included:
+# 16 MB, or less than the pairs take.
+MOST_IN_ONE_PIECE = 4_000_000
 
 
 class BlockedDraws(NamedTuple):
     """Draws of records that were compared as a blocking says, and what was not compared."""
 
-    draws: Draws
+    draws: LinkedDraws
     report: BlockingReport
 
 
 class Engine(Protocol):
-    """Where partitions are sampled; draws are (draws, items), each item labelled by the first item of its cluster.
+    """Where partitions are sampled. What leaves are the items that are with another in some draw; all others are alone.
 
     Every draw keeps the conditions.
     """
@@ -52,7 +55,7 @@ class Engine(Protocol):
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws:
+    ) -> LinkedDraws:
         """Draws of items whose pairs are there already."""
         ...
 
@@ -83,16 +86,16 @@ class Shard:
     known: Integers
     conditions: Conditions | None = None
 
-    def sample(self, ensemble: Ensemble, n_draws: int, seed: int) -> Draws:
-        """Draws (draws, items of the shard), each item labelled by the number of the first item of its cluster."""
+    def sample(self, ensemble: Ensemble, n_draws: int, seed: int) -> LinkedDraws:
+        """Draws of those items that are with another in one of them."""
         pairs = Pairs(len(self.items), self.left, self.right, self.features)
         numbers = np.full(len(self.items), -1)
         given = self.known >= 0
         numbers[given] = np.unique(self.known[given], return_inverse=True)[1]
         names = self.items.astype(np.uint64)
         draws = ensemble.sample(pairs, numbers, n_draws, seed, names=names, conditions=self.conditions)
-        label_by_first(draws, self.items)
-        return draws
+        label_by_first(draws, np.arange(len(self.items)))
+        return LinkedDraws.of(draws, self.items)
 
 
 def split_shards(pairs: Pairs, known: Integers, conditions: Conditions | None = None) -> Iterator[Shard]:
@@ -137,17 +140,31 @@ def ties_of(known: Integers) -> tuple[Integers, Integers]:
     return items[:-1][same], items[1:][same]
 
 
-def all_apart(n_draws: int, known: Integers) -> Draws:
-    """Draws in which only given clusters are together, to be filled in shard by shard."""
-    first = np.arange(len(known), dtype=np.int32)
-    given = np.flatnonzero(known >= 0)
-    _, start, code = np.unique(known[given], return_index=True, return_inverse=True)
-    first[given] = given[start][code]
-    return np.tile(first, (n_draws, 1))
+def sample_in_threads(
+    shards: Iterator[Shard], sample: Callable[[Shard], LinkedDraws], n_threads: int
+) -> Iterator[tuple[Shard, LinkedDraws]]:
+    """Every shard with its draws, in order."""
+    return map_in_threads(lambda shard: (shard, sample(shard)), shards, n_threads)
+
+
+def collect_draws(
+    drawn: Iterator[tuple[Shard, LinkedDraws]], n_draws: int, n_pairs: int, progress: Progress | None
+) -> LinkedDraws:
+    """Draws of all shards as one."""
+
+    def each() -> Iterator[LinkedDraws]:
+        done = 0
+        for shard, draws in drawn:
+            yield draws
+            done += len(shard.left)
+            if progress is not None:
+                progress(done, n_pairs)
+
+    return join_linked(each(), n_draws)
 
 
 @kernel
-def label_by_first(draws: Draws, items: Integers) -> None:
+def label_by_first(draws: SmallIntegers, items: Integers) -> None:
     """Replace each label by the number of the first item that has it."""
     first = np.full(2 * draws.shape[1] + 2, -1, np.int64)
     for draw in range(draws.shape[0]):
@@ -181,7 +198,7 @@ class OnThisMachine(ABC):
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws: ...
+    ) -> LinkedDraws: ...
 
     def sample_blocked(
         self,
@@ -200,7 +217,7 @@ class OnThisMachine(ABC):
 
 
 class InThreads(OnThisMachine):
-    """The whole in this process: members of the ensemble are spread over threads."""
+    """The whole in this process: members of the ensemble are spread over threads, or shards if items are many."""
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
@@ -214,7 +231,11 @@ class InThreads(OnThisMachine):
         seed: int,
         progress: Progress | None = None,
         conditions: Conditions | None = None,
-    ) -> Draws:
+    ) -> LinkedDraws:
+        if pairs.n_items * n_draws > max(MOST_IN_ONE_PIECE, len(pairs)):
+            shards = split_shards(pairs, known, conditions)
+            drawn = sample_in_threads(shards, lambda shard: shard.sample(ensemble, n_draws, seed), self.n_jobs)
+            return collect_draws(drawn, n_draws, len(pairs), progress)
         draws = ensemble.sample(pairs, known, n_draws, seed, self.n_jobs, progress, conditions=conditions)
         label_by_first(draws, np.arange(pairs.n_items))
-        return draws
+        return LinkedDraws.of(draws)

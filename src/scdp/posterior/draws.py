@@ -12,16 +12,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers, SmallIntegers, Words
-from scdp.posterior.partitions import ComponentItems, find_components, number_by_appearance
+from scdp.posterior.linked import (
+    LabelFile,
+    Labels,
+    LinkedDraws,
+    count_clusters,
+    count_pairs_by_draw,
+    fill_rows,
+    order_components,
+    rewrite,
+    split_components,
+    split_rows,
+)
+from scdp.posterior.partitions import ComponentItems, number_by_appearance
 
 if TYPE_CHECKING:
     from scdp.posterior.pairs import PairCounts
@@ -223,50 +233,40 @@ class PackedDraws(StoredDraws):
                 raise ValueError("codes out of range")
 
 
-# Components of about so many items together are the work of one thread at a time.
-ITEMS_AT_ONCE = 1 << 14
-
-
 @dataclass(frozen=True, eq=False)
 class ComponentDraws(StoredDraws):
     """Draws of `n` items of which none is known; only `items`, those that a draw has with another, are stored.
 
-    They stand component by component (which begin at `bounds`), each ascending. `labels` (item, draw), draws in the
-    chain-major order, are places within the component: that of the first item of the cluster.
+    They stand as in `LinkedDraws`, but with the draws of `labels_within` (item, draw) in the chain-major order.
     """
 
     n: int
     shape: tuple[int, int]
     items: Integers
     bounds: Integers
-    labels_within: NDArray[Any]
+    labels_within: Labels
     shared: bool = True
     n_codes: SmallIntegers = field(init=False)
 
     def __post_init__(self) -> None:
-        counts = np.full(len(self.labels_within.T), self.n - len(self.items))
+        counts = np.full(self.labels_within.shape[1], self.n - len(self.items))
         for first, last in self.blocks():
-            counts += count_clusters(self.bounds[first : last + 1], self.labels_within)
+            counts += count_clusters(*self.block(first, last))
         object.__setattr__(self, "n_codes", counts.astype(np.int32).reshape(self.shape))
 
     @classmethod
-    def of(cls, draws: SmallIntegers, shape: tuple[int, int], shared: bool = True) -> Self:
-        """From labels (draw, item), the first item of each cluster; draw d of chain c is row d * chains + c."""
+    def of(cls, linked: LinkedDraws, n: int, shape: tuple[int, int], shared: bool = True) -> Self:
+        """Of n items; draw d of chain c is column d * chains + c. The labels are taken over, and are not to be used."""
         n_chains, n_draws = shape
-        linked = find_components([draws], draws.shape[1])
-        linked = linked.select(linked.sizes > 1)
-        rows = np.arange(n_chains * n_draws).reshape(n_draws, n_chains).T.ravel()
-        place = np.empty(draws.shape[1], np.int32)
-        place[linked.items] = np.arange(len(linked.items)) - np.repeat(linked.bounds[:-1], linked.sizes)
-        small = linked.sizes.max(initial=0) <= np.iinfo(np.uint16).max
-        labels = np.empty((len(linked.items), len(rows)), np.uint16 if small else np.int32)
-
-        def take(part: slice) -> None:
-            take_labels(draws, rows, linked.items[part], place, labels[part])
-
-        each = range(0, len(labels), ITEMS_AT_ONCE)
-        list(map_in_threads(take, (slice(k, k + ITEMS_AT_ONCE) for k in each), count_workers(-1)))
-        return cls(draws.shape[1], shape, linked.items, linked.bounds, labels, shared)
+        labels = linked.labels
+        if n_chains > 1:
+            order = np.arange(n_chains * n_draws).reshape(n_draws, n_chains).T.ravel()
+            if isinstance(labels, LabelFile):
+                labels.order(order)
+            else:
+                for part in split_rows(len(labels)):
+                    labels[part] = labels[part][:, order]
+        return cls(n, shape, linked.items, linked.bounds, labels, shared)
 
     @cached_property
     def known(self) -> SmallIntegers:  # type: ignore[override]
@@ -283,8 +283,8 @@ class ComponentDraws(StoredDraws):
     def codes(self, chain: int, start: int, stop: int) -> SmallIntegers:
         out = np.empty((stop - start, self.n), np.int32)
         first = chain * self.n_draws + start
-        labels = self.labels_within[:, first : first + stop - start]
-        number_clusters(self.n, self.items, self.bounds, labels, out)
+        fill_rows(LinkedDraws(self.items, self.bounds, self.labels_within), slice(first, first + len(out)), out)
+        number_rows(out)
         return out
 
     def item_codes(self, item: int) -> SmallIntegers:
@@ -292,7 +292,7 @@ class ComponentDraws(StoredDraws):
         if not len(found):
             return np.full(self.shape, item, np.int32)
         first = self.bounds[np.searchsorted(self.bounds, found[0], side="right") - 1]
-        codes = self.items[first + self.labels_within[found[0]]]
+        codes = self.items[first + self.labels_within[found[0] : found[0] + 1][0]]
         return codes.astype(np.int32).reshape(self.shape)
 
     @property
@@ -300,16 +300,10 @@ class ComponentDraws(StoredDraws):
         """The items that are stored, by component."""
         return ComponentItems(self.items, self.bounds)
 
-    @cached_property
-    def columns(self) -> SmallIntegers:
-        """Labels (draw, stored item): the place among the stored items of the first one of the cluster."""
-        out = np.empty((self.n_codes.size, len(self.items)), np.int32)
-        starts = np.repeat(self.bounds[:-1], np.diff(self.bounds)).astype(np.int32)
-        for first in range(0, len(self.items), ITEMS_AT_ONCE):
-            part = slice(first, first + ITEMS_AT_ONCE)
-            out[:, part] = self.labels_within[part].T
-            out[:, part] += starts[part]
-        return out
+    @property
+    def columns(self) -> ComponentColumns:
+        """Labels (draw, stored item), read when they are asked for."""
+        return ComponentColumns(self)
 
     @cached_property
     def pair_counts(self) -> PairCounts:
@@ -320,8 +314,12 @@ class ComponentDraws(StoredDraws):
 
     def blocks(self) -> list[tuple[int, int]]:
         """First and last component (not included) of those that are one piece of work: always the same."""
-        starts = np.flatnonzero(np.diff(self.bounds[:-1] // ITEMS_AT_ONCE, prepend=-1)).tolist()
-        return list(pairwise([*starts, len(self.bounds) - 1]))
+        return split_components(self.bounds)
+
+    def block(self, first: int, last: int) -> tuple[Integers, NDArray[Any]]:
+        """Where components begin among the items of some that follow each other, and the labels of these items."""
+        own = self.bounds[first : last + 1]
+        return own - own[0], self.labels_within[int(own[0]) : int(own[-1])]
 
     def reordered(self, items: Integers) -> ComponentDraws:
         """The same draws of the same items, in another order: item k is what was items[k]."""
@@ -329,45 +327,49 @@ class ComponentDraws(StoredDraws):
         number[items] = np.arange(self.n)
         moved, sizes = number[self.items], np.diff(self.bounds)
         component = np.repeat(np.arange(len(sizes)), sizes)
-        first = np.minimum.reduceat(moved, self.bounds[:-1]) if len(sizes) else moved
-        order = np.lexsort((moved, first[component]))
-        by_first = np.argsort(first, kind="stable")
-        bounds = np.concatenate([[0], np.cumsum(sizes[by_first])])
-        labels = self.labels_within[order]
-        name_by_first_place(bounds, labels)
+        order, bounds = order_components(moved, component, len(sizes))
+
+        def write(part: slice, own: Integers) -> NDArray[Any]:
+            labels = self.labels_within[order[part]]
+            name_by_first_place(own, labels)
+            return labels
+
+        labels = rewrite(self.labels_within, write, bounds, self.labels_within.dtype)
         return ComponentDraws(self.n, self.shape, moved[order], bounds, labels, self.shared)
 
 
-@kernel
-def take_labels(draws: SmallIntegers, rows: Integers, items: Integers, place: SmallIntegers, out: NDArray[Any]) -> None:
-    """Labels (item, row) of some items, each label replaced by its place."""
-    for number in range(len(items)):
-        for column in range(len(rows)):
-            out[number, column] = place[draws[rows[column], items[number]]]
+class ComponentColumns:
+    """Labels (draw, stored item): the place among the stored items of the first one of the cluster."""
+
+    def __init__(self, stored: ComponentDraws) -> None:
+        self.stored, self.n_labels = stored, len(stored.items)
+        self._starts = np.repeat(stored.bounds[:-1], np.diff(stored.bounds)).astype(np.int32)
+
+    def __len__(self) -> int:
+        return self.stored.n_codes.size
+
+    def take(self, items: Integers) -> SmallIntegers:
+        """Labels (draw, item) of some stored items, by their places."""
+        out = np.empty((len(self), len(items)), np.int32)
+        for part in split_rows(len(items)):
+            out[:, part] = self.stored.labels_within[items[part]].T
+            out[:, part] += self._starts[items[part]]
+        return out
+
+    def count_pairs(self) -> Integers:
+        """By draw, the pairs that are together."""
+        counts = np.zeros(len(self), np.int64)
+        for block in self.stored.blocks():
+            counts += count_pairs_by_draw(*self.stored.block(*block))
+        return counts
 
 
 @kernel
-def count_clusters(bounds: Integers, labels: NDArray[Any]) -> Integers:
-    """By draw, the clusters of components: items that are the first of theirs."""
-    counts = np.zeros(labels.shape[1], np.int64)
-    for component in range(len(bounds) - 1):
-        for item in range(bounds[component], bounds[component + 1]):
-            for draw in range(labels.shape[1]):
-                counts[draw] += labels[item, draw] == item - bounds[component]
-    return counts
-
-
-@kernel
-def number_clusters(n_items: int, items: Integers, bounds: Integers, labels: NDArray[Any], out: SmallIntegers) -> None:
-    """Canonical labels (draw, item) of all items; those that are not stored are alone."""
-    ids = np.arange(n_items)
-    numbers = np.full(n_items, -1, np.int32)
-    for draw in range(out.shape[0]):
-        for component in range(len(bounds) - 1):
-            first = bounds[component]
-            for place in range(first, bounds[component + 1]):
-                ids[items[place]] = items[first + labels[place, draw]]
-        number_by_appearance(ids, 0, numbers, out[draw])
+def number_rows(labels: SmallIntegers) -> None:
+    """Replace the labels (draw, item) of each draw, which are items, by canonical ones."""
+    numbers = np.full(labels.shape[1], -1, np.int32)
+    for draw in range(labels.shape[0]):
+        number_by_appearance(labels[draw].copy(), 0, numbers, labels[draw])
 
 
 @kernel

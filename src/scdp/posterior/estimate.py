@@ -30,7 +30,7 @@ import numpy as np
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.draws import ComponentDraws, StoredDraws
+from scdp.posterior.draws import ComponentColumns, ComponentDraws, StoredDraws
 from scdp.posterior.optimise import MOST_ITEMS, solve_linked
 from scdp.posterior.pairs import (
     Merges,
@@ -42,6 +42,7 @@ from scdp.posterior.pairs import (
     merge_by_average,
 )
 from scdp.posterior.partitions import (
+    Columns,
     ComponentItems,
     canonical_labels,
     find_components,
@@ -241,13 +242,13 @@ class Weighed:
 class LinkProblem:
     """The items that are ever together with another, ordered by component, and what is known of their pairs.
 
-    `items` are their numbers, `draws` their labels (draw, item), `n_items` the number of all items. `uncounted` are
-    components too dense for pairs to be counted.
+    `items` are their numbers, `draws` their labels (draw, item), in memory or read when asked for, `n_items` the number
+    of all items. `uncounted` are components too dense for pairs to be counted.
     """
 
     n_items: int
     items: Integers
-    draws: SmallIntegers
+    draws: Columns
     weights: Integers
     anchored: Booleans
     left: SmallIntegers
@@ -294,12 +295,20 @@ class LinkProblem:
 
     def without_collapsed(self) -> LinkProblem:
         """The same without draws that have many times as many pairs as most draws."""
-        pairs = np.array([count_pairs_of(np.bincount(draw, weights=self.weights)).sum() for draw in self.draws])
+        pairs = self._count_pairs_by_draw()
         kept = pairs <= COLLAPSED * max(float(np.median(pairs)), float(self.weights.sum()))
         if kept.all():
             return self
-        again = LinkProblem.of(self.draws[kept], self.weights, self.anchored)
+        draws = take_columns(self.draws, np.arange(self.n_linked))
+        again = LinkProblem.of(draws[kept], self.weights, self.anchored)
         return replace(again, n_items=self.n_items, items=self.items[again.items])
+
+    def _count_pairs_by_draw(self) -> Floats:
+        """How many pairs each draw has together."""
+        if isinstance(self.draws, ComponentColumns):
+            return self.draws.count_pairs().astype(np.float64)
+        draws = take_columns(self.draws, np.arange(self.n_linked))
+        return np.array([count_pairs_of(np.bincount(draw, weights=self.weights)).sum() for draw in draws])
 
     @property
     def n_draws(self) -> int:
@@ -330,7 +339,8 @@ class LinkProblem:
     def start(self, n_merges: int) -> SmallIntegers:
         """The partition after so many merges by average link, and the first draw where pairs are not counted."""
         labels = apply_merges(self.n_linked, self.merges, n_merges)
-        labels[self.uncounted.items] = self.n_linked + self.draws[0, self.uncounted.items]
+        if len(self.uncounted.items):
+            labels[self.uncounted.items] = self.n_linked + take_columns(self.draws, self.uncounted.items)[0]
         return canonical_labels(labels)
 
     def weigh(self, labels: SmallIntegers) -> Weighed:

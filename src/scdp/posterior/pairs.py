@@ -22,19 +22,25 @@ from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.partitions import (
+    ChosenColumns,
+    Columns,
     canonical_labels,
+    count_labels,
     count_pairs_in_draws,
     find_alike,
     find_components,
     find_root,
     lead_to_roots,
     number_within,
+    slice_columns,
     take_columns,
     unite,
 )
 
 # Components are counted together up to about so many items: more do not fit into fast memory.
 ITEMS_AT_ONCE = 10_000
+# And up to so many labels (draws x items) of them.
+LABELS_AT_ONCE = 240 * ITEMS_AT_ONCE
 # Labels (draws x items) at a time: 256 MB.
 MOST_LABELS = 1 << 26
 # Components with more pairs in all, or in all draws, than this are searched without counting pairs.
@@ -131,6 +137,7 @@ def find_shared_pairs(stored: StoredDraws, draws: Integers) -> SharedPairs:
     million copies have 125 billion pairs.
     """
     n_items, by_component = stored.n_items, None
+    columns: Columns
     if isinstance(stored, ComponentDraws) and len(draws) == stored.n_codes.size:
         by_component, linked, columns = stored, stored.linked, stored.columns
     else:
@@ -141,10 +148,11 @@ def find_shared_pairs(stored: StoredDraws, draws: Integers) -> SharedPairs:
         columns = take_columns(labels, linked.items)
     stands_for = np.arange(n_items)
     if int((linked.sizes * (linked.sizes - 1) // 2).sum()) > MOST_SINGLE:
-        first = find_alike(columns)
+        first = find_alike_by_component(columns, linked.bounds)
         stands_for[linked.items] = linked.items[first]
         kept = first == np.arange(len(first))
-        columns, linked, by_component = columns[:, kept], linked.keep(kept), None
+        columns = columns[:, kept] if isinstance(columns, np.ndarray) else ChosenColumns(columns, np.flatnonzero(kept))
+        linked, by_component = linked.keep(kept), None
     if by_component is None:
         pairs = count_pairs_by_component(columns, linked.bounds)
     else:
@@ -154,30 +162,39 @@ def find_shared_pairs(stored: StoredDraws, draws: Integers) -> SharedPairs:
     return SharedPairs(*ends, share, np.bincount(stands_for, minlength=n_items), stands_for)
 
 
-def count_pairs_by_component(draws: SmallIntegers, bounds: Integers, which: Booleans | None = None) -> PairCounts:
+def find_alike_by_component(draws: Columns, bounds: Integers) -> Integers:
+    """`find_alike` of the columns of some components at a time: in two of them no items are alike."""
+    found = np.arange(bounds[-1])
+    for begin, end in split_into_blocks(bounds, None, len(draws)):
+        found[begin:end] = begin + find_alike(slice_columns(draws, begin, end))
+    return found
+
+
+def count_pairs_by_component(draws: Columns, bounds: Integers, which: Booleans | None = None) -> PairCounts:
     """All pairs of columns ever together; columns are ordered by component, which begin at `bounds`.
 
     Only pairs in components that are true in `which` are counted (all, unless given).
     """
-    n_labels = int(draws.max(initial=-1)) + 1
+    n_labels = count_labels(draws)
 
     def count(block: tuple[int, int]) -> PairCounts:
         begin, end = block
-        left, right, counts = count_pairs_in_block(draws[:, begin:end], n_labels)
+        left, right, counts = count_pairs_in_block(slice_columns(draws, begin, end), n_labels)
         return PairCounts(left + np.int32(begin), right + np.int32(begin), counts)
 
-    found = list(map_in_threads(count, split_into_blocks(bounds, which), count_workers(-1)))
+    found = list(map_in_threads(count, split_into_blocks(bounds, which, len(draws)), count_workers(-1)))
     if not found:
         nothing = np.empty(0, np.int32)
         return PairCounts(nothing, nothing, nothing)
     return PairCounts(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
-def split_into_blocks(bounds: Integers, which: Booleans | None = None) -> list[tuple[int, int]]:
+def split_into_blocks(bounds: Integers, which: Booleans | None = None, n_draws: int = 1) -> list[tuple[int, int]]:
     """Begin and end of components that follow each other, as many at a time as are counted best."""
+    at_once = min(ITEMS_AT_ONCE, LABELS_AT_ONCE // max(n_draws, 1) or 1)
     chosen = np.ones(len(bounds) - 1, np.bool_) if which is None else which
     # A block ends where a component is left out, and after so many items.
-    number = bounds[:-1] // ITEMS_AT_ONCE + np.cumsum(~chosen)
+    number = bounds[:-1] // at_once + np.cumsum(~chosen)
     starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
     blocks = []
     for first, end in pairwise([*starts, len(chosen)]):
@@ -225,15 +242,16 @@ def count_pairs_in_block(draws: SmallIntegers, n_labels: int) -> tuple[SmallInte
     return left[:filled].copy(), right[:filled].copy(), counts[:filled].copy()
 
 
-def find_dense(draws: SmallIntegers, bounds: Integers) -> Booleans:
+def find_dense(draws: Columns, bounds: Integers) -> Booleans:
     """Which components have too many pairs to be counted, the largest first."""
     sizes = np.diff(bounds)
     possible = sizes * (sizes - 1) // 2
     in_draws = possible * len(draws)
     larger = np.flatnonzero(sizes > ALWAYS_COUNTED)
-    counts = np.zeros(int(draws.max(initial=-1)) + 1, np.int64)
+    counts = np.zeros(count_labels(draws), np.int64)
     for component in larger:
-        in_draws[component] = count_pairs_in_draws(draws[:, bounds[component] : bounds[component + 1]], counts)
+        own = slice_columns(draws, bounds[component], bounds[component + 1])
+        in_draws[component] = count_pairs_in_draws(own, counts)
     order = np.argsort(sizes, kind="stable")
     pairs = np.cumsum(np.minimum(possible, in_draws)[order])
     dense = np.zeros(len(sizes), np.bool_)

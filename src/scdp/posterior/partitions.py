@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,12 +103,55 @@ def group_items(labels: SmallIntegers) -> tuple[Integers, Integers]:
     return items, bounds
 
 
-def take_columns(draws: SmallIntegers, items: Integers) -> SmallIntegers:
-    """SmallIntegers (draw, item) of some items; row by row, as a row fits into fast memory."""
+class TakesColumns(Protocol):
+    """Labels (draw, item) that are read for some items at a time; all are below `n_labels`."""
+
+    n_labels: int
+
+    def __len__(self) -> int:
+        """The number of draws."""
+        ...
+
+    def take(self, items: Integers) -> SmallIntegers:
+        """Labels (draw, item) of some items, by their numbers."""
+        ...
+
+
+class ChosenColumns:
+    """Some of the items of columns that are read when they are asked for."""
+
+    def __init__(self, columns: TakesColumns, places: Integers) -> None:
+        self.columns, self.places, self.n_labels = columns, places, columns.n_labels
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def take(self, items: Integers) -> SmallIntegers:
+        return self.columns.take(self.places[items])
+
+
+# Labels (draw, item) of all items at once, or of those that are asked for.
+Columns = SmallIntegers | TakesColumns
+
+
+def take_columns(draws: Columns, items: Integers) -> SmallIntegers:
+    """Labels (draw, item) of some items; row by row, as a row fits into fast memory."""
+    if not isinstance(draws, np.ndarray):
+        return draws.take(items)
     out = np.empty((len(draws), len(items)), np.int32)
     for row, labels in enumerate(draws):
         np.take(labels, items, out=out[row], mode="clip")
     return out
+
+
+def slice_columns(draws: Columns, begin: int, end: int) -> SmallIntegers:
+    """Labels (draw, item) of items that follow each other; those in memory are not copied."""
+    return draws[:, begin:end] if isinstance(draws, np.ndarray) else draws.take(np.arange(begin, end))
+
+
+def count_labels(draws: Columns) -> int:
+    """One more than the largest label."""
+    return int(draws.max(initial=-1)) + 1 if isinstance(draws, np.ndarray) else draws.n_labels
 
 
 def find_alike(draws: Sequence[SmallIntegers] | SmallIntegers) -> Integers:

@@ -12,6 +12,7 @@ from scdp._compile import kernel
 from scdp._typing import Arrays, Booleans, Integers, SmallIntegers, Words
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentDraws, PackedDraws, StoredDraws, count_bits, count_words, pack
+from scdp.posterior.linked import LinkedDraws
 from scdp.posterior.partitions import canonical_labels, check_ids, compact_ids
 
 if TYPE_CHECKING:
@@ -246,6 +247,25 @@ def pack_draws(stored: StoredDraws, items: Integers | None = None) -> PackedDraw
     for place, labels in stored.label_chunks():
         for row, draw in enumerate(range(place.start, place.stop)):
             recorder.record(*divmod(draw, stored.n_draws), labels[row, items])
+    return recorder.packed()
+
+
+def pack_linked(
+    linked: LinkedDraws, items: Integers, known: Integers, shape: tuple[int, int], shared: bool
+) -> PackedDraws:
+    """Draws of all items from those of some, one after another: the others are in their known clusters (-1 is none).
+
+    Draw d of chain c, `shape` being (chains, draws), is column d * chains + c.
+    """
+    given = np.flatnonzero(known >= 0)
+    _, start, code = np.unique(known[given], return_index=True, return_inverse=True)
+    labels = np.arange(len(known), dtype=np.int32)
+    labels[given] = given[start][code]
+    recorder = DrawRecorder(*shape, known, np.flatnonzero(known < 0), shared=shared)
+    for place, row in enumerate(linked.rows(len(items))):
+        labels[items] = items[row]
+        draw, chain = divmod(place, shape[0])
+        recorder.record(chain, draw, labels)
     return recorder.packed()
 
 

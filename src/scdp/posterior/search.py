@@ -22,6 +22,7 @@ from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.optimise import MOST_ITEMS, Candidate, Costs, Overlaps, descend, solve_components
 from scdp.posterior.partitions import (
+    Columns,
     ComponentItems,
     canonical_labels,
     find_alike,
@@ -93,7 +94,7 @@ def minimise_expected_loss(
 
 def search_components(
     components: ComponentItems,
-    draws: SmallIntegers,
+    draws: Columns,
     labels: Integers,
     *,
     loss: Loss,
@@ -140,7 +141,7 @@ def search_components(
 
 
 def _unite_alike(
-    components: ComponentItems, draws: SmallIntegers, fixed: SmallIntegers, weights: Integers
+    components: ComponentItems, draws: Columns, fixed: SmallIntegers, weights: Integers
 ) -> tuple[ComponentItems, Integers, Integers]:
     """Components of items that draws or `fixed` tell apart, the one that stands for each item, and weights by item."""
     items = components.items
@@ -177,13 +178,14 @@ def _solve(
     solve_components(draws, components.items, components.bounds, weights, fixed, terms, labels)
 
 
-def _take_canonical(draws: SmallIntegers, items: Integers) -> SmallIntegers:
+def _take_canonical(draws: Columns, items: Integers) -> SmallIntegers:
     """Canonical labels of some items, in as many of the draws as the search has memory for."""
+    some = take_columns(draws, items)
     n_rows = min(len(draws), max(1, MOST_SEARCHED // len(items)))
     rows = np.linspace(0, len(draws) - 1, n_rows).round().astype(np.int64)
     out = np.empty((n_rows, len(items)), np.int32)
     for place, row in enumerate(rows):
-        out[place] = canonical_labels(draws[row, items])
+        out[place] = canonical_labels(some[row])
     return out
 
 

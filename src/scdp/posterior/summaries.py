@@ -326,9 +326,12 @@ def compare_by_component(stored: ComponentDraws, labels: SmallIntegers) -> tuple
     with_others, alone = np.zeros((2, len(answer)), np.int64)
 
     def compare(block: tuple[int, int]) -> Floats:
-        bounds = stored.bounds[block[0] : block[1] + 1]
+        bounds, within = stored.block(*block)
+        part = slice(int(stored.bounds[block[0]]), int(stored.bounds[block[1]]))
         out = np.zeros((stored.n_codes.size, 4))
-        compare_in_components(bounds, stored.labels_within, order, answer, sizes, with_others, alone, out)
+        # The order of a component's items stands at their own places, so that it can be cut as they are.
+        own = order[part] - part.start
+        compare_in_components(bounds, within, own, answer[part], sizes, with_others[part], alone[part], out)
         return out
 
     counts = np.zeros((stored.n_codes.size, 4))

@@ -93,7 +93,6 @@ class Learner:
         self.pairs = Pairs(n, pairs.left[kept], pairs.right[kept], pairs.features[kept])
         self.places = self.prior.places(self.pairs.features)
         self.learned = self.prior
-        self.n_learned = 0
 
     def _compare(self, rows: Compared, fitted: ResolverFit, progress: Progress | None) -> tuple[Ensemble, Pairs]:
         n = len(rows)
@@ -118,7 +117,6 @@ class Learner:
     def learn(self, constraints: Constraints) -> None:
         """New members, from all pairs that were compared."""
         compared = ComparedPairs.of(constraints)
-        self.n_learned = len(compared.rows)
         if not len(compared.left):
             self.learned = self.prior
             return

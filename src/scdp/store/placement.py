@@ -30,6 +30,7 @@ from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
 from scdp.linkage.sizes import LaterPartners
 from scdp.posterior import Posterior
+from scdp.posterior.recorder import pack_linked
 from scdp.table.decisions import Decision
 from scdp.table.records import Column, Records
 from scdp.table.spec import Spec
@@ -362,7 +363,8 @@ def place_few(
     drawn = InThreads(count_workers(model.n_jobs)).sample(
         setting.ensemble, pairs, known, n_chains * n_draws, fitted.seed + 1, None, conditions
     )
-    posterior = Posterior(drawn.reshape(n_draws, n_chains, -1).transpose(1, 0, 2), fixed=known, shared=True)
+    stored = pack_linked(drawn, np.arange(len(chosen)), known, (n_chains, n_draws), shared=True)
+    posterior = Posterior(stored)
     labels = labels_from(model._estimate(posterior, known, conditions), known)
     return Placement(ids, labels, posterior)
 
