@@ -9,7 +9,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -54,6 +56,17 @@ def map_in_threads(
             if stop is not None:
                 stop.set()
             raise
+
+
+def one_thread_a_library(module: str) -> AbstractContextManager[Any]:
+    """Keeps libraries from threads of their own: on small arrays, or a busy machine, these mostly wait for each other.
+
+    A limit holds for libraries that are loaded already, so the module that needs them is imported first.
+    """
+    import_module(module)
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
 
 
 class StepProgress:

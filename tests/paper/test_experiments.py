@@ -16,7 +16,7 @@ from scdp.errors import InputError
 from scdp.paper import tasks as paper
 from scdp.paper.baselines.surface import take_raw
 from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
-from scdp.paper.run import one_thread_a_library, plan_jobs, run
+from scdp.paper.run import plan_jobs, run
 from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Effort, Outcome, Settings, Watch, chosen_systems
 from scdp.paper.tasks import TASKS, Problem, chosen_tasks, join_parts
 from scdp.table.records import records_from
@@ -231,13 +231,6 @@ def test_every_system_runs_on_the_columns_of_every_text_task(task, name):
     found = score_part(SYSTEMS[name].run(problem, Effort(2, 6, 0, quick=True)), problem)
     assert found["items"] == len(problem.task.test)
     assert (found["draws"] is not None) == SYSTEMS[name].samples
-
-
-def test_libraries_keep_to_one_thread():
-    from threadpoolctl import threadpool_info, threadpool_limits
-
-    with threadpool_limits(2), one_thread_a_library():
-        assert {library["num_threads"] for library in threadpool_info()} == {1}
 
 
 def test_seeds_follow_names_and_settings():

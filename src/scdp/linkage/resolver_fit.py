@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._parallel import Progress
+from scdp._parallel import Progress, one_thread_a_library
 from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
 from scdp.compare.features import MOST_PAIRS, Columns, Comparer, Copies
@@ -126,9 +126,10 @@ class ResolverFit:
             source = PairSource(some, None if groups is None else group[labelled])
         names = features if view is None else view.names
         sign = np.full(len(names), -1, dtype=np.int64) if sign is None else sign
-        ensemble, held_out = fit_ensemble(
-            source, cluster, group[labelled], layout, sign, choices, seed, n_jobs, progress
-        )
+        with one_thread_a_library("scipy.optimize"):
+            ensemble, held_out = fit_ensemble(
+                source, cluster, group[labelled], layout, sign, choices, seed, n_jobs, progress
+            )
         return cls(
             ensemble,
             view,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel_as_written
+from scdp._parallel import one_thread_a_library
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.errors import InputError
 from scdp.linkage.evidence import log_odds
@@ -186,7 +187,6 @@ def fit_trees(
     `stands_for` is how many pairs each of them stands for, one unless given.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from threadpoolctl import threadpool_limits
 
     each = np.ones(len(features)) if stands_for is None else stands_for
     chosen, weight = sample_pairs(features, together, each, rng)
@@ -202,8 +202,7 @@ def fit_trees(
         early_stopping=False,
         random_state=int(rng.integers(2**31)),
     )
-    # Threads of several fits at once would only wait for each other.
-    with threadpool_limits(limits=1):
+    with one_thread_a_library("sklearn.ensemble"):
         model.fit(seen, together[chosen], sample_weight=weight)
     return _as_arrays(model, log_odds(float(together.sum() / each.sum())))
 

@@ -7,15 +7,15 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 import scdp
+from scdp._parallel import one_thread_a_library
 from scdp.chains.items import number_groups
 from scdp.datasets import Labelled
 from scdp.errors import InputError
@@ -230,7 +230,8 @@ def _make(job: ExperimentJob, problem: Problem, settings: Settings, progress: Ru
     progress.begin(job.label, job.system.cost)
     chains, sweeps = settings.effort(job.task)
     effort = Effort(chains, sweeps, settings.seed_of(*job.names), settings.quick, progress.tell)
-    with one_thread_a_library():
+    # Chains run side by side all the same.
+    with one_thread_a_library("sklearn.ensemble"):
         start = time.perf_counter()
         outcome = job.system.run(problem, effort)
         seconds = time.perf_counter() - start
@@ -243,18 +244,6 @@ def _make(job: ExperimentJob, problem: Problem, settings: Settings, progress: Ru
         "origin": code_origin(),
         **score_part(outcome, problem),
     }
-
-
-def one_thread_a_library() -> AbstractContextManager[Any]:
-    """Keeps libraries from threads of their own: on a busy machine these wait for each other, many times over.
-
-    Chains run side by side all the same.
-    """
-    # A limit holds for libraries that are loaded already; this loads the last of them.
-    import sklearn.ensemble  # noqa: F401
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)
 
 
 def _line(job: ExperimentJob, part: Part) -> str:
