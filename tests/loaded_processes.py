@@ -64,6 +64,10 @@ class LoadedProcess:
         for file in self._files:
             file.close()
 
+    def __del__(self) -> None:
+        # One that was killed is not always asked what it said.
+        self._close()
+
     def __enter__(self) -> LoadedProcess:
         return self
 
