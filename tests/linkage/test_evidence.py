@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scdp.compare.features import PLACES, Layout
+from scdp import compare
+from scdp.compare.features import NAMES, PHONES, PLACES, Layout, find_family
 from scdp.linkage import evidence as module
 from scdp.linkage.evidence import (
     AGREES,
@@ -120,7 +121,7 @@ def households(rng: np.random.Generator, n: int, related: bool) -> np.ndarray:
     return features_at(levels)
 
 
-@pytest.mark.parametrize("other", [PLACES, PLACES + 1], ids=["places", "place and name"])
+@pytest.mark.parametrize("other", [PLACES, NAMES, PHONES], ids=["places", "place and name", "place and phone"])
 @pytest.mark.parametrize("related", [False, True])
 def test_columns_that_agree_together_among_strangers_are_found(related: bool, other: int):
     rng = np.random.default_rng(4)
@@ -143,12 +144,18 @@ def test_columns_that_agree_together_among_strangers_are_found(related: bool, ot
     assert gained < np.diff(single.log_ratio(np.array([alone, both])))[0] - 2.0
 
 
-def test_columns_of_no_family_are_never_taken_to_depend():
+@pytest.mark.parametrize("families", [(-1, -1), (NAMES, PHONES)], ids=["no family", "name and phone"])
+def test_columns_of_other_families_are_never_taken_to_depend(families: tuple[int, int]):
     features = households(np.random.default_rng(4), 50_000, True)
-    layout = plain_layout(np.ones(6), np.full(6, -1))
+    layout = plain_layout(np.ones(6), np.full(6, -1))._replace(family=np.array([-1, *families, -1, -1, -1]))
     table = Evidence(layout, np.zeros((6, N_LEVELS))).in_table(features, features, len(features))
     assert table.dependence is not None
     assert (table.dependence.parent == -1).all()
+
+
+def test_families_follow_from_kinds_and_from_names_of_columns():
+    fields = [compare.phone("tel"), compare.person_name("who"), compare.edit("home_town"), compare.edit("colour")]
+    assert [find_family(field) for field in fields] == [PHONES, NAMES, PLACES, -1]
 
 
 def test_what_comparisons_add_sums_up_to_the_log_ratio():

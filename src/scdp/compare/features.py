@@ -31,10 +31,12 @@ MOST_NATS = 40.0
 TIMED_PAIRS, SHORTEST_TIME = 4_000, 1e-7
 
 
-# Families of columns that tell the same thing in part: parts of an address, and ways of writing a name.
-PLACES = 0
+# Families of columns that tell the same thing in part: parts of an address, ways of writing a name, and lines of one
+# house: a hotel, an office.
+PLACES, NAMES, PHONES = range(3)
 PLACE_KINDS = ("address", "geo")
 NAME_KINDS = ("person_name", "email")
+PHONE_KINDS = ("phone",)
 PLACE_WORDS = {
     *("address", "addr", "street", "road", "house", "city", "town", "suburb", "district", "county", "region"),
     *("state", "province", "country", "postcode", "postal", "zip", "plz", "ort", "stadt", "strasse", "ville"),
@@ -43,9 +45,11 @@ PLACE_WORDS = {
 
 
 def find_family(field: Comparison) -> int:
-    """The family of a comparison's columns: 0 for places, 1 for names, -1 for none."""
+    """The family of a comparison's columns: places, names, phones, or -1 for none."""
     if field.kind in NAME_KINDS:
-        return 1
+        return NAMES
+    if field.kind in PHONE_KINDS:
+        return PHONES
     words = {word for name in field.columns for word in re.split(r"[^a-z]+", name.lower())}
     return PLACES if field.kind in PLACE_KINDS or words & PLACE_WORDS else -1
 
@@ -55,8 +59,8 @@ class Layout(NamedTuple):
 
     `share` is how much of its columns' evidence each comparison gives: comparisons of one column tell the same thing,
     and count as one together, also where one of them takes in other columns. Such comparisons are one `group`.
-    Groups of a `family` (-1 = none) may depend on each other: parts of an address, ways of writing a name. `rarity`
-    is the feature that holds the nats of the common value of two records, -1 where there is none.
+    Groups of a `family` (-1 = none) may depend on each other: parts of an address, ways of writing a name, phones.
+    `rarity` is the feature that holds the nats of the common value of two records, -1 where there is none.
     """
 
     share: Floats

@@ -205,12 +205,12 @@ class TableEvidence:
 def find_dependence(table: TableEvidence, strangers: Features, pairs: Features, n_pairs: float) -> Dependence:
     """Which groups of a family agree together among strangers more often than by chance: a tree of the strongest.
 
-    A name and an address may do so, too: relatives live together.
+    An address may do so with a name or a phone, too: relatives live together, and a house shares its lines.
 
     Joint agreements are rare, and counted among the pairs that may be matches; the rest among random pairs.
     """
     family = table.layout.family
-    related = (family >= 0)[:, None] & (family >= 0)[None, :]
+    related = relate_families(family)
     if not len(pairs) or not len(strangers) or (family >= 0).sum() < 2:
         return Dependence.none(table.layout.n_groups)
     some = strangers if strangers is pairs else thin(strangers)
@@ -222,10 +222,18 @@ def find_dependence(table: TableEvidence, strangers: Features, pairs: Features, 
     total = np.maximum(counts[..., 0] * scale, 1.0)
     seen = np.maximum(joint - UNLIKE_MATCHES * table.match_rate * n_pairs, 0.0)
     lift = np.log((seen + FEW_JOINT) / (one * other / total + FEW_JOINT))
-    places = (family == PLACES)[:, None] & (family == PLACES)[None, :]
+    is_place = family == PLACES
+    places = is_place[:, None] & is_place[None, :]
     for first, second in ((one, other), (other, one)):
         lift = np.where(places, np.maximum(lift, lift_of_places(seen, first, second, total)), lift)
     return _spanning_tree(np.where(related, np.maximum(lift, 0.0), 0.0))
+
+
+def relate_families(family: Integers) -> Booleans:
+    """(groups, groups): those of one family, and places with those of any."""
+    one, other = family[:, None], family[None, :]
+    related: Booleans = (one >= 0) & (other >= 0) & ((one == other) | (one == PLACES) | (other == PLACES))
+    return related
 
 
 def lift_of_places(seen: Floats, first: Floats, second: Floats, total: Floats) -> Floats:
