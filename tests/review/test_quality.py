@@ -5,7 +5,7 @@ import pytest
 
 from review_site import doubtful_draws
 from scdp.review.beliefs import Beliefs
-from scdp.review.quality import SHIFT_SPREAD, Interval, advise, answered, estimate, find_shift
+from scdp.review.quality import SHIFT_SPREAD, WIDER, Interval, advise, answered, estimate, find_shift, widen
 from scdp.review.questions import Ask, Question, no_others
 
 
@@ -42,6 +42,25 @@ def test_the_estimate_is_the_expected_f_with_a_wider_interval():
     assert quality.f.low < np.quantile(f, 0.05) + 0.02
     assert quality.f.low < quality.f.mean < quality.f.high
     assert quality.gain.mean > 0.05
+
+
+def test_ends_are_further_from_the_mean_in_log_odds():
+    low, mean, high = 0.7, 0.9, 0.96
+    found = widen(Interval(mean, low, high), 1e9)
+    odds = [np.log(x / (1 - x)) for x in (low, mean, high, found.low, found.high)]
+    assert found.mean == mean
+    np.testing.assert_allclose([odds[1] - odds[3], odds[4] - odds[1]], WIDER * np.diff(odds[:3]))
+
+
+@pytest.mark.parametrize(("n_pairs", "is_whole"), [(20, True), (2000, False)])
+def test_where_less_than_half_a_pair_is_wrong_none_may_be(n_pairs: int, is_whole: bool):
+    found = widen(Interval(0.9, 0.8, 0.98), n_pairs)
+    assert (found.high == 1.0) == is_whole
+    assert found.low < 0.8
+
+
+def test_nothing_in_doubt_stays_a_point():
+    assert widen(Interval(1.0, 1.0, 1.0), 50) == (1.0, 1.0, 1.0)
 
 
 def test_sure_clusters_leave_nothing_to_gain():
