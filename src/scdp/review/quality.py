@@ -29,8 +29,8 @@ N_TRUTHS = 32
 # Answers teach beside what they settle: gains are larger by this factor, which is known no better than its spread (of
 # the logarithm). From the first runs of benchmarks/labelling.py on two tables.
 LEARNING, LEARNING_SPREAD = 1.6, 0.5
-# Draws share one model, and do not know where it is wrong: so much further from the mean are the ends of intervals of F,
-# on the scale of log-odds. In the runs of benchmarks/labelling.py on five tables nine of ten hold with it.
+# Draws share one model, and do not know where it is wrong: so much further from the mean are the ends of intervals of
+# F, on the scale of log-odds. In the runs of benchmarks/labelling.py on five tables nine of ten hold with it.
 WIDER = 1.5
 # With so little to gain from twenty answers, one may stop.
 LITTLE_GAIN = 0.005
