@@ -14,10 +14,11 @@ import pytest
 
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.alignment import ADDRESS, Lexicon, is_far, word_cost
+from scdp.compare.alignment import ADDRESS, is_far, word_cost
 from scdp.compare.amounts import learn_order, parse_date, parse_phone
 from scdp.compare.content import parse_address
 from scdp.compare.features import Comparer
+from scdp.compare.languages.lexicon import Lexicon
 from scdp.compare.names import parse_full_name, parse_person_name
 from scdp.compare.prepared import Frequencies, Prepared
 from scdp.compare.words import parse_code
@@ -27,9 +28,10 @@ from scdp.table.records import Records
 from twins import kinds as twins
 
 N_PAIRS = 10_000
-FIRST = ["John", "Jon", "Johnny", "Robert", "Bob", "Bobby", "Mary", "Maria", "Łukasz", "Zoë", "Иван", "J.",
-         "R", "JR", "A. B."]  # fmt: skip
-LAST = ["Smith", "Smyth", "O'Brien", "OBrien", "van der Berg", "Berg", "Müller", "Mueller", "Garcia-Lopez", "Lee", "李"]
+FIRST = ["John", "Ben", "King", "Jon", "Johnny", "Robert", "Bob", "Bobby", "Mary", "Maria", "Łukasz", "Zoë", "Иван",
+         "J.", "R", "JR", "A. B.", "JA"]  # fmt: skip
+LAST = ["Smith", "Smyth", "Meyer", "Maier", "O'Brien", "OBrien", "van der Berg", "Berg", "Müller", "Mueller",
+        "Garcia-Lopez", "Lee", "Le", "King", "李"]  # fmt: skip
 TITLES = ["", "", "", "Mr. ", "Mrs ", "Dr. ", "Sir "]
 SUFFIXES = ["", "", "", " Jr.", " Sr", " III", ", Jr."]
 WORDS = ["acme", "acmee", "wonka", "foods", "food", "systems", "sistems", "3m", "7", "a", "global", "globl", "trading"]
@@ -109,14 +111,18 @@ def _product(chance: random.Random) -> str:
 
 
 def _amount(chance: random.Random) -> str:
-    return chance.choice(
-        ["$1,234.50", "1.234,50 EUR", "10", "-10", "0", "2.5k", "1e999", "free", "1'000", "3,5", "12.000"]
-    )
+    cells = ["$1,234.50", "1.234,50 EUR", "10", "-10", "0", "2.5k", "1e999", "free", "1'000", "3,5", "12.000"]
+    return chance.choice([*cells, "3 lbs", "1 kg", "5 m"])
 
 
 def _place(chance: random.Random) -> str:
     latitude, longitude = (chance.choice([48.1, 48.2, -48.1, 90, 91]), chance.choice([11.5, -11.5, 180, -180, 359.9]))
     return chance.choice([f"{latitude} {longitude}", f"{latitude}, {longitude}", "48"])
+
+
+def _vector(chance: random.Random) -> str:
+    numbers = [str(chance.choice([0, 1, -1, 0.5, 1e-3, 7.25, -1e30])) for _ in range(chance.choice([2, 3, 3, 3]))]
+    return chance.choice(["[{}]", "{}", "({})"]).format(chance.choice([", ", " ", ";"]).join(numbers))
 
 
 def _category(chance: random.Random) -> str:
@@ -176,6 +182,18 @@ def _year(chance: random.Random) -> str:
     return chance.choice(["1997", "(1995).", "'97", "05", "2005", "n.d.", "1905", "in 1998, May", "99"])
 
 
+def _pages(chance: random.Random) -> str:
+    return chance.choice(
+        ["350-8", "350-358", "pp. 350--359", "350", "12-358", "p. 12", "S12-S20", "n.a.", "9-3", "1:1-1:9"]
+    )
+
+
+def _venue(chance: random.Random) -> str:
+    words = ["Proc.", "J.", "Journal", "of", "Mach.", "Machine", "Learn.", "Learning", "Res.", "VLDB", "JMLR", "Intl",
+             "International", "Data", "Databases", "on", "1993", "3rd"]  # fmt: skip
+    return " ".join(chance.choices(words, k=chance.randrange(7)))
+
+
 def _acronym(chance: random.Random) -> str:
     return chance.choice(["USA", "U.S.A.", "United States of America", "Union Sud Amis", "us", "x", "X-ray", "", "?!"])
 
@@ -183,17 +201,19 @@ def _acronym(chance: random.Random) -> str:
 MAKERS: dict[str, Callable[[random.Random], str]] = {
     "person_name": _person, "company": _company, "address": _address, "date": _date, "phone": _phone,
     "email": _email, "url": _url, "code": _code, "codes_in_text": _product, "relative": _amount, "geo": _place,
+    "cosine": _vector,
     "category": _category, "tfidf": _title, "rare_words": _title, "qgram_tfidf": _title, "soft_tokens": _title,
-    "title": _work, "proper_noun": _noun, "duration": _duration, "year": _year,
+    "title": _work, "proper_noun": _noun, "duration": _duration, "year": _year, "pages": _pages, "venue": _venue,
     "contained_tokens": _title, "set_overlap": _list, "people_overlap": _list, "acronym": _acronym,
 }  # fmt: skip
 TWINS: dict[str, Callable[[Any, Any], float]] = {
     "person_name": twins.person_name, "company": twins.company, "address": twins.address, "date": twins.date,
     "phone": twins.phone, "email": lambda a, b: twins.two_parts(a, b, (0.8, 0.2)),
     "url": lambda a, b: twins.two_parts(a, b, (0.5, 0.5)), "code": twins.code, "relative": twins.relative,
-    "geo": twins.geo, "category": lambda a, b: float(a != b), "set_overlap": twins.overlap,
+    "geo": twins.geo, "cosine": twins.cosine, "category": lambda a, b: float(a != b), "set_overlap": twins.overlap,
     "people_overlap": twins.overlap, "acronym": twins.acronym, "title": twins.title,
     "proper_noun": twins.proper_noun, "duration": twins.duration, "year": twins.year,
+    "pages": twins.pages, "venue": twins.venue,
 }  # fmt: skip
 WEIGHED = ("tfidf", "rare_words", "qgram_tfidf", "soft_tokens", "contained_tokens", "codes_in_text")
 
@@ -340,6 +360,25 @@ def test_a_weighed_distance_uses_supplied_frequencies():
         ("person_name", "John Smith Jr.", "John Smith Sr.", 0.3),
         ("person_name", "Mary Ann Lee", "Maryann Lee", 0.02),
         ("person_name", "Мария Иванова", "Mariya Ivanova", 0.0),
+        ("person_name", "Stephen King", "King, Stephen", 0.0),
+        ("person_name", "Le Van Tuan", "Tuan Le", 0.0),
+        ("person_name", "van Gogh", "Vincent van Gogh", 0.1),
+        ("person_name", "Maria de la Cruz", "Maria Cruz", 0.0),
+        ("person_name", "John Smith, MD, PhD", "Smith, John", 0.0),
+        ("person_name", "John Smith JR", "Smith Jr., John", 0.0),
+        ("person_name", "Mueller", "Müller", 0.05),
+        ("person_name", "Jörg Maier", "Joerg Meyer", 0.125),
+        ("person_name", "Smith JA", "John A. Smith", 0.1 / 3),
+        ("person_name", "Wei XU", "Wei Xu", 0.0),
+        ("proper_noun", "Stephen King", "King", 0.12),
+        ("proper_noun", "King Arthur", "Arthur", 0.0),
+        ("people_overlap", "Stephen King", "Stephen Prince", 1.0),
+        ("people_overlap", "Smith JR; Lee KB", "J. Smith; K. Lee", 0.0),
+        ("people_overlap", "Ben Lee", "B. Lee", 0.0),
+        ("company", "AS Roma", "Roma", 0.25),
+        ("company", "Co Op", "Op", 0.25),
+        ("company", "PT Astra Tbk", "Astra Tbk", 0.0),
+        ("company", "Acme Inc. New York", "Acme New York GmbH", 0.0),
         ("company", "The Wonka Foods S.A.", "Wonka-Foods, Ltd.", 0.0),
         ("company", "IBM", "International Business Machines Corp.", 0.2),
         ("date", "25.07.82", "Jul 25, 1982", 0.0),
@@ -354,6 +393,11 @@ def test_a_weighed_distance_uses_supplied_frequencies():
         ("code", "C74 6AC", "c746ac", 0.0),
         ("code", "CRM-0010303", "10303", 0.1),
         ("relative", "$1,234.50", "1.234,50 EUR", 0.0),
+        ("relative", "1 kg", "1000 g", 0.0),
+        ("relative", "16 GB", "16384 MB", 0.0),
+        ("relative", "5 m", "500 cm", 0.0),
+        ("relative", "$7.7 million", "7700000", 0.0),
+        ("relative", "5' 10\"", "177.8 cm", 0.0),
         ("url", "https://www.example.org/a/?utm_source=x", "example.org/a", 0.0),
         ("category", "Y", "true", 0.0),
         ("people_overlap", "Auer, P., & Freund, Y.", "Peter Auer and Yoav Freund", 0.0),
@@ -370,12 +414,32 @@ def test_a_weighed_distance_uses_supplied_frequencies():
         ("duration", "225000", "3:45", 0.02),
         ("year", "'97", "(1997).", 0.0),
         ("year", "1995", "2000", 0.5),
+        ("pages", "pp. 350-8", "350--358", 0.0),
+        ("pages", "350", "350-358", 0.1),
+        ("venue", "J. Mach. Learn. Res.", "Journal of Machine Learning Research", 0.1),
+        ("venue", "Proc. VLDB", "VLDB 1993", 0.0),
+        ("venue", "VLDB", "International Conference on Very Large Data Bases", 0.2),
+        ("venue", "STOC", "Proc. 20th ACM Symposium on Theory of Computing", 0.2),
+        ("date", "4 de mayo de 1965", "May 4, 1965", 0.0),
+        ("date", "4 maja 1965", "4 мая 1965", 0.0),
+        ("set_overlap", '["Drama", "Comedy"]', "comedy|drama", 0.0),
         ("acronym", "IBM", "International Business Machines", 0.1),
     ],
 )
 def test_what_people_would_say(kind, one, other, distance):
-    found = compare.make_comparison(kind, "x").block([one], [other])[0, 0]
+    separator = "," if kind == "set_overlap" else None
+    found = compare.make_comparison(kind, "x", separator=separator).block([one], [other])[0, 0]
     assert found == pytest.approx(distance, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Stephen King", "Stephen Prince"), ("Ben Smith", "Al Smith"), ("Tuan Le", "Tuan Do"), ("King", "Prince"),
+     ("Van Morrison", "Jim Morrison"), ("Judge Reinhold", "Duke Reinhold"), ("Bin Li", "Do Li")],
+)  # fmt: skip
+def test_names_that_are_titles_or_particles_elsewhere_stay(one, other):
+    assert compare.person_name("x").block([one], [other])[0, 0] > 0.4
+    assert compare.people_overlap("x").block([one], [other])[0, 0] == 1.0
 
 
 def test_days_and_months_are_ordered_by_what_the_column_shows():
@@ -422,15 +486,24 @@ def test_distances_in_words():
     assert phone.in_words(0.0, 5) == "the same phone, which 3 other records have"
     assert phone.in_words(0.2) == "phones with one digit off"
     assert phone.in_words(1.0, 5) == "another phone"
+    assert phone.in_words(0.0, 3) == "the same phone, which one other record has"
     assert phone.in_words(float("nan")) == "missing"
+    # Of kinds that have no words for equal values, and of one whose values are not shared.
+    assert compare.contained_tokens("title").in_words(0.0, 2) == "the same value, which no other record has"
+    assert compare.contained_tokens("title").in_words(0.0) == "the words of one are in the other"
+    assert compare.count_difference("title").in_words(0.0, 2) == "values about as common"
     for name, kind in kinds.BUILT_IN.items():
+        assert kind.levels, name
         if name in MAKERS:
             bounds = [largest for largest, _ in kind.levels]
             assert bounds == sorted(bounds)
             assert bounds[-1] == 1.0
 
 
-@pytest.mark.parametrize("name", ["amounts", "content", "names", "words"])
+LANGUAGES = ("letters", "nicknames", "quantities", "sounds")
+
+
+@pytest.mark.parametrize("name", ["amounts", "content", "names", "words", *(f"languages.{name}" for name in LANGUAGES)])
 def test_examples_run(name):
     found = doctest.testmod(importlib.import_module(f"scdp.compare.{name}"))
     assert found.attempted
@@ -438,7 +511,20 @@ def test_examples_run(name):
 
 
 def test_plain_texts_are_read_as_others_are():
-    names = ["Mary Ann Jones", "SMITH", "anna  lee", "Dr Who", "van Gogh", "John Smith Jr", "JB Priestley", "Jb"]
+    names = [
+        "Stephen King",
+        "BEN SMITH",
+        "Tuan Le",
+        "Van Morrison",
+        "Mary Ann Jones",
+        "SMITH",
+        "anna  lee",
+        "Dr Who",
+        "van Gogh",
+        "John Smith Jr",
+        "JB Priestley",
+        "Jb",
+    ]
     for name in [*names, *filter(None, make_records(200, "people", seed=3).data["surname"])]:
         assert parse_person_name(name) == parse_full_name(name)
     addresses = ["12 High Street", "3b Station Rd", "4 flat a", "7 no b", "10 second avenue", "1 hauptstrasse"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scdp.table import records
 from scdp.table.records import EncodedColumn, Records, records_from
 
 
@@ -40,3 +41,13 @@ def test_cells_that_are_no_text_have_no_codes():
         column = np.empty(2, dtype=object)
         column[:] = ["x", cell]
         assert Records({"a": column}).encoded("a") is None
+
+
+@pytest.mark.parametrize("n_texts", [1, 7, 5_000])
+def test_many_codes_are_numbered_again_as_few_are(monkeypatch, n_texts: int):
+    codes = np.random.default_rng(0).integers(-1, n_texts, 3_000).astype(np.int32)
+    plain = records.number_again(codes, n_texts)
+    monkeypatch.setattr(records, "FEWEST_AT_ONCE", 0)
+    for found, wanted in zip(records.number_again(codes, n_texts), plain, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype

@@ -64,7 +64,7 @@ def made(pattern: str, n: int = N) -> list[str | None]:
         ("dob", "{year}-{month}-{day}", "date"),
         ("x", "{day}.{month}.{year}", "date"),
         ("x", "{month}/{day}/{year}", "date"),
-        ("date", "({year}).", "date"),
+        ("date", "({year}).", "year"),
         ("year", "{year}", "year"),
         ("x", "{year}", "year"),
         ("x", "${number}.{number}", "amount"),
@@ -103,8 +103,39 @@ def made(pattern: str, n: int = N) -> list[str | None]:
         ("year", "({year}).", "year"),
         ("genre", "{word}, {word}", "list"),
         ("mention", "Mr. {last}", "proper noun"),
-        ("venue", "{word} {word} {last}", "short text"),
+        ("venue", "{word} {word} {last}", "venue"),
         ("x", "{word} {last}", "short text"),
+        ("name", "{last} {number}GB Hard Drive - ST{digits}", "text with codes"),
+        ("plot", "{first} and {last} drive to a place by the {word} road in the court of the {word}", "long text"),
+        ("x", "{number} ways to drive a {word} on the {word} road and all that is said about the {word}", "long text"),
+        ("address", "San {last}, CA", "place"),
+        ("x", "San {last}, CA", "place"),
+        ("x", "{number}.5%", "amount"),
+        ("x", "${number}.7 million", "amount"),
+        ("x", "{number}.{yy} €", "amount"),
+        ("ssn", "{number}{day}-{yy}-{yy}{yy}", "code"),
+        ("isbn", "978-0-{number}1-{digits}-3", "code"),
+        ("zip", "{digits}", "code"),
+        ("doi", "10.1145/{digits}.{digits}", "code"),
+        ("x", "{letter}{digits}{digits}", "identifier"),
+        ("dob", "{day} de mayo de {year}", "date"),
+        ("x", "{day} maja {year}", "date"),
+        ("created_at", "{year}-{month}-{day}", "record time"),
+        ("last_updated", "{year}-{month}-{day} 12:{day}:00", "record time"),
+        ("x", '["{word}", "{word}"]', "list"),
+        ("Creator", "{first} {last} and {first} {last}", "people"),
+        ("creator", "{first} {last}", "full name"),
+        ("starring", "{first} {last}, {first} {last}", "people"),
+        ("artist", "{first} {last}", "name"),
+        ("artist", "{word} {last}", "name"),
+        ("span", "the {last}", "proper noun"),
+        ("pages", "{number}-{digits}", "pages"),
+        ("weight", "{number} lbs", "amount"),
+        ("x", "{number}.5 kg", "amount"),
+        ("height", "1{yy} cm", "amount"),
+        ("RatingCount", "{day},{yy}7", "amount"),
+        ("text", "the {last}", "proper noun"),
+        ("x", "{number}.5 x {number}.2 cm", "short text"),
         ("x", "{last}", "word"),
     ],
 )
@@ -144,6 +175,44 @@ def test_placeholders_are_said_and_round_trip(tmp_path):
     spec = Spec("e", proposed_comparisons(records, records.names))
     (tmp_path / "spec.toml").write_text(spec.to_toml(), encoding="utf-8")
     assert Spec.from_toml(tmp_path / "spec.toml") == spec
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "look"),
+    [
+        ("price", ["$1,299.99", "1299.99", "$20", "18.5"] * 30, "amount"),
+        ("x", ["$1,299.99", "1299.99", "$20", "18.5"] * 30, "amount"),
+        ("revenue", ["900M", "$7.7 million", "123456"] * 30, "amount"),
+        ("dob", ["1980", "5/6/1981", "4 de mayo de 1965", "1979-03-02"] * 30, "date"),
+        ("genre", ["Drama, Comedy", "Drama", "Comedy|Action", "Action", "Drama, Action"] * 30, "list"),
+        ("x", ["Drama;Comedy", "Drama|Action", "Comedy|Action"] * 30, "list"),
+    ],
+)
+def test_looks_of_columns_in_two_formats(name, cells, look):
+    assert look_at(column(name, cells), name).look == look
+
+
+@pytest.mark.parametrize(
+    ("cells", "missing"),
+    [
+        (["000-00-0000", "123-45-6700"] * 30, ("000-00-0000",)),
+        (["(000) 000-0000", "(415) 123-4567"] * 30, ("(000) 000-0000",)),
+        (["none@none.com", "ann@x.com"] * 30, ("none@none.com",)),
+        (["999", "12", "55"] * 30, ("999",)),
+        (["999", "12", "998"] * 30, ()),
+        (["0.00", "12.50"] * 30, ()),
+        (["test"] * 2 + ["Ann"] * 60, ("test",)),
+        (["test", "train"] * 30, ()),
+    ],
+)
+def test_placeholders_with_marks(cells, missing):
+    assert look_at(column("x", cells), "x").missing == missing
+
+
+def test_mixed_lists_share_their_members():
+    records = column("genre", ["Drama, Comedy", "Comedy|Drama", "Drama", "Action"] * 10)
+    (row,) = propose_columns(records, ["genre"])
+    np.testing.assert_array_equal(row.comparisons[0].block(["Drama, Comedy"], ["Comedy|Drama", "Drama"]), [[0.0, 0.25]])
 
 
 def test_a_rare_name_is_no_placeholder():
@@ -215,6 +284,17 @@ def test_names_in_documents_are_names_in_texts():
     assert "person_name(name)" in names[None]
 
 
+def test_mentions_are_names_and_what_documents_share_is_left_out():
+    cells = made("the {word} of {last}")
+    docs = [f"d{k % 7}" for k in range(N)]
+    columns = {"who": [f"e{k // 3}" for k in range(N)], "doc": docs, "text": cells, "genre": [f"g{d}" for d in docs]}
+    records = Records({name: np.array(column, dtype=object) for name, column in columns.items()})
+    rows = propose_columns(records, ["text", "genre"], "who", group="doc")
+    assert rows[0].looks_like == "proper noun"
+    assert rows[1].note == "the same in all records of a document"
+    assert propose(records, "who", None, "doc").names == ("proper_noun(text)", "company(text)")
+
+
 def test_what_repeats_others_is_left_out():
     first, last = made("{first}"), made("{last}")
     label = [f"p{k // 2}" for k in range(N)]
@@ -275,11 +355,7 @@ DATA = Path(os.environ.get("SCDP_DATA", ""))
             ("cluster_id", "record_id"),
             "first name, first name, last name, last name, year, month, day",
         ),
-        (
-            "dblp-acm/records.csv",
-            ("cluster_id", "record_id"),
-            "category, category, long text, people, short text, year",
-        ),
+        ("dblp-acm/records.csv", ("cluster_id", "record_id"), "category, category, long text, people, venue, year"),
     ],
 )
 def test_real_tables(file, roles, looks):

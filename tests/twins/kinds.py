@@ -11,20 +11,51 @@ from typing import Any
 from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 
 from scdp.compare.content import SORTS
-from scdp.compare.names import nickname_groups
+from scdp.compare.languages.nicknames import nickname_groups
+from scdp.compare.languages.sounds import sound_key, spelling_key
 
 
-def word_cost(one: str, other: str, initial: float, nickname: float) -> float:
+def word_cost(one: str, other: str, initial: float, nickname: float, shortened: float = 1.0) -> float:
     if len(one) == 1 or len(other) == 1:
         return initial if one[0] == other[0] else 1.0
     if any(map(str.isdigit, one + other)):
         return 1.0
     if nickname < 1 and nickname_groups(one) & nickname_groups(other):
         return nickname
+    if nickname < 1 and spelling_key(one) == spelling_key(other):
+        return nickname
+    if nickname < 1 and sound_key(one) and sound_key(one) == sound_key(other):
+        return min(2.5 * JaroWinkler.distance(*sorted((one, other))), 0.2)
+    if shortened < 1 and is_shortened(*sorted((one, other), key=len)):
+        return shortened
     return min(2.5 * JaroWinkler.distance(*sorted((one, other))), 1.0)
 
 
-def matched_words(a: Sequence[str], b: Sequence[str], initial: float, nickname: float, extra: float) -> float | None:
+def is_shortened(short: str, long: str) -> bool:
+    if len(short) == len(long) or short[0] != long[0]:
+        return False
+    return long.startswith(short) or (len(short) >= 4 and is_in_order(short, long))
+
+
+def is_in_order(few: str, many: str) -> bool:
+    letters = iter(many)
+    return all(letter in letters for letter in few)
+
+
+def venue(a: Any, b: Any) -> float:
+    found = matched_words(a.words, b.words, 0.1, 1.0, 0.3, 0.1)
+    assert found is not None
+    if "".join(a.words) == "".join(b.words):
+        found = min(found, 0.0 if a == b else 0.02)
+    for one, other in ((a, b), (b, a)):
+        if len(one.acronym) >= other.fewest and is_in_order(one.acronym, other.initials):
+            found = min(found, 0.2)
+    return found
+
+
+def matched_words(
+    a: Sequence[str], b: Sequence[str], initial: float, nickname: float, extra: float, shortened: float = 1.0
+) -> float | None:
     if not a or not b:
         return None
     few, many = sorted((list(a), list(b)), key=len)
@@ -35,7 +66,7 @@ def matched_words(a: Sequence[str], b: Sequence[str], initial: float, nickname: 
             many.remove(word)
     cheapest = min(
         (
-            sum(word_cost(one, other, initial, nickname) for one, other in zip(few, chosen, strict=True))
+            sum(word_cost(one, other, initial, nickname, shortened) for one, other in zip(few, chosen, strict=True))
             for chosen in permutations(many, len(few))
         ),
         default=0.0,
@@ -118,6 +149,14 @@ def duration(a: Any, b: Any) -> float:
         known, other = (a.value, b.value) if a.known else (b.value, a.value)
         others = [relative(known * times, other) for times in (1 / 60, 1000)]
     return min(relative(a.value, b.value), 0.02 + min(others), 1.0)
+
+
+def pages(a: Any, b: Any) -> float:
+    if a == b:
+        return 0.0
+    if a.first == b.first:
+        return 0.3 if a.last and b.last else 0.1
+    return 0.5 if a.last and a.last == b.last else 1.0
 
 
 def year(a: int, b: int) -> float:
@@ -208,6 +247,13 @@ def geo(a: tuple[float, float], b: tuple[float, float], scale: float = 10.0) -> 
     h += math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_a - lon_b) / 2) ** 2
     km = 2 * 6371.0 * math.asin(math.sqrt(min(h, 1.0)))
     return km / (km + scale)
+
+
+def cosine(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    if len(a) != len(b):
+        return 1.0
+    long_a, long_b = math.hypot(*a), math.hypot(*b)
+    return min(max(1.0 - sum(x / long_a * (y / long_b) for x, y in zip(a, b, strict=True)), 0.0), 1.0)
 
 
 def acronym(a: tuple[str, str], b: tuple[str, str]) -> float:

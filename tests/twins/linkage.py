@@ -8,9 +8,9 @@ from itertools import combinations, permutations
 import numpy as np
 
 from scdp._typing import Features, Floats, Integers
-from scdp.blocking.hashes import mixed
 from scdp.compare.features import Layout, Pairs
 from scdp.estimators.conditions import Conditions
+from scdp.hashing import mix_keys
 from scdp.linkage.evidence import Dependence, TableEvidence
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
 from scdp.linkage.levels import EDGES, N_LEVELS
@@ -103,7 +103,7 @@ def log_likelihood(
 
 def chance(stream: np.uint64, name: np.uint64, number: int) -> int:
     """What is random about a record, by the stream of the draw."""
-    return int(mixed(np.uint64(mixed(stream, name)), np.uint64(number)))
+    return int(mix_keys(np.uint64(mix_keys(stream, name)), np.uint64(number)))
 
 
 def sample_partition(

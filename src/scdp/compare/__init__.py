@@ -2,18 +2,19 @@
 
 A missing or empty value gives NaN, never a large distance. Every function takes `of=` (a part of the cell:
 "first_of_list", "head", "abbreviation", "digits", "year"), `clean=` (steps, in order), `missing=` (texts that stand for
-a missing cell, such as "N/A") and `name=`.
+a missing cell, such as "N/A"), `frequencies=` (how many records have each value elsewhere, such as names in a country:
+what a shared value tells follows from these) and `name=`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import indent
 from typing import TypedDict, TypeVar, Unpack
 
 from scdp.compare.comparison import Comparison, ComparisonError, make_comparison
 from scdp.compare.kinds import known_kinds, register_kind
-from scdp.compare.names import default_nicknames, use_nicknames
+from scdp.compare.languages.nicknames import default_nicknames, use_nicknames
 
 __all__ = [
     "Comparison",
@@ -26,6 +27,7 @@ __all__ = [
     "codes_in_text",
     "company",
     "contained_tokens",
+    "cosine",
     "count_difference",
     "date",
     "default_nicknames",
@@ -41,6 +43,7 @@ __all__ = [
     "longest_common_subsequence",
     "longest_common_substring",
     "make_comparison",
+    "pages",
     "people_overlap",
     "person_name",
     "phone",
@@ -57,6 +60,7 @@ __all__ = [
     "token_set",
     "url",
     "use_nicknames",
+    "venue",
     "year",
 ]
 
@@ -71,6 +75,7 @@ class Common(TypedDict, total=False):
     name: str | None
     separator: str | None
     missing: Sequence[str]
+    frequencies: Mapping[str, int] | None
 
 
 SECTIONS = """\
@@ -79,7 +84,7 @@ Parameters
 {column} : str or sequence of str
     The column, or several that are read as one.
 {own}**common
-    `of`, `clean`, `name`, `separator` and `missing`, as the module says.
+    `of`, `clean`, `name`, `separator`, `missing` and `frequencies`, as the module says.
 
 Returns
 -------
@@ -254,9 +259,10 @@ def shared_coauthors(column: Columns, threshold: float = 0.1, **common: Unpack[C
 def person_name(column: Columns, **common: Unpack[Common]) -> Comparison:
     """Words of a name matched with words: [0, 1].
 
-    Titles and particles are dropped, order does not count, letters of other alphabets are written in Latin ones. An
-    initial costs 0.1, a nickname 0.05, other words 2.5 times their Jaro-Winkler distance, at most 1; the sum is divided
-    by the fewer words, and 0.2 of the share of words that only one has is added. "Mr" and "Mrs" are at least 0.5 apart.
+    Titles in front and particles inside are dropped, order does not count, letters of other alphabets are written in
+    Latin ones. An initial costs 0.1, a nickname and "ue" for an umlaut 0.05, other words 2.5 times their Jaro-Winkler
+    distance, at most 1, or 0.2 where they sound alike; the sum is divided by the fewer words, and 0.2 of the share of
+    words that only one has is added. "Mr" and "Mrs" are at least 0.5 apart.
 
     Example
     -------
@@ -276,6 +282,18 @@ def company(column: Columns, **common: Unpack[Common]) -> Comparison:
     [[0.]]
     """
     return make_comparison("company", column, **common)
+
+
+@_describe
+def venue(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Words of a journal or conference, which may be shortened, at 0.1; an acronym is at most 0.2 away: [0, 1].
+
+    Example
+    -------
+    >>> print(venue("journal").block(["J. Mach. Learn. Res."], ["Journal of Machine Learning Research"]))
+    [[0.1]]
+    """
+    return make_comparison("venue", column, **common)
 
 
 @_describe
@@ -330,6 +348,18 @@ def year(column: Columns, **common: Unpack[Common]) -> Comparison:
     [[0.16666667]]
     """
     return make_comparison("year", column, **common)
+
+
+@_describe
+def pages(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """Pages of an article: 0.1 one without its last page, 0.3 another last page, 0.5 the same last page: [0, 1].
+
+    Example
+    -------
+    >>> print(pages("pages").block(["350-8"], ["pp. 350--358"]))
+    [[0.]]
+    """
+    return make_comparison("pages", column, **common)
 
 
 @_describe
@@ -528,6 +558,18 @@ def date(column: Columns, order: str | None = None, **common: Unpack[Common]) ->
     [[0.]]
     """
     return make_comparison("date", column, order=order, **common)
+
+
+@_describe
+def cosine(column: Columns, **common: Unpack[Common]) -> Comparison:
+    """1 - cosine between two vectors of your own, a list of numbers a cell such as "[0.1, 0.2]"; at most 1: [0, 1].
+
+    Example
+    -------
+    >>> print(cosine("embedding").block(["[1, 0]"], ["[3, 4]"]))
+    [[0.4]]
+    """
+    return make_comparison("cosine", column, **common)
 
 
 @_describe

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
-from scdp.compare.names import MOST_WORDS, initials_of, nickname_groups
+from scdp.compare.languages.lexicon import Lexicon
+from scdp.compare.names import MOST_WORDS, initials_of
 from scdp.compare.scorers import thread_count
 from scdp.texts import WordLists, join_words, number_lists
 
@@ -38,85 +39,26 @@ CODE_END, CODE_EDIT, SHORTEST_END = 0.1, 0.2, 4
 
 
 class Rules(NamedTuple):
-    """What a given name's initial and nickname cost, and what share of words that only one has is added.
+    """What a given name's initial, a nickname and another spelling of the same sound cost at most.
 
-    A cost of 1 is that of words that have nothing in common.
+    `shortened` is what a word costs whose letters the other has in order ("trans"). `extra` is the share of words that
+    only one has that is added.
     """
 
     initial: float
     nickname: float
     extra: float
+    sound: float = 1.0
+    shortened: float = 1.0
 
 
-PERSON = Rules(initial=0.1, nickname=0.05, extra=0.2)
+PERSON = Rules(initial=0.1, nickname=0.05, extra=0.2, sound=0.2)
 COMPANY = Rules(initial=1.0, nickname=1.0, extra=0.5)
 ADDRESS = Rules(initial=1.0, nickname=1.0, extra=0.3)
 TITLE = Rules(initial=1.0, nickname=1.0, extra=0.4)
-
-
-def numbered_letters(texts: Sequence[Sequence[str]]) -> tuple[NDArray[Any], int]:
-    """All texts one after another, their letters numbered from 0 in the smallest type that holds these."""
-    parts = [_points(each) for each in texts]
-    used = np.zeros(0x110000, dtype=bool)
-    for part in parts:
-        used[part] = True
-    n_letters = int(used.sum())
-    number = np.zeros(len(used), dtype=np.min_scalar_type(max(n_letters - 1, 0)))
-    number[used] = np.arange(n_letters)
-    return np.concatenate([number[:0], *(number[part] for part in parts)]), n_letters
-
-
-def _points(texts: Sequence[str]) -> NDArray[np.uint32]:
-    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-
-
-def _held(letters: NDArray[Any], at: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """By word, the letters that it has, as bits."""
-    bits = np.append(np.uint64(1) << (letters & 63).astype(np.uint64), np.uint64(0))
-    return np.bitwise_or.reduceat(bits, at[:-1]) if len(at) > 1 else bits[:0]
-
-
-class Letters(NamedTuple):
-    """All texts one after another, and where each starts (one more entry than texts)."""
-
-    letters: NDArray[Any]
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> Letters:
-        starts = np.zeros(len(texts) + 1, dtype=np.int64)
-        np.cumsum([len(text) for text in texts], out=starts[1:])
-        return cls(numbered_letters([texts])[0], starts)
-
-
-class Lexicon(NamedTuple):
-    """Distinct words in ascending order: their letters, whether they hold a digit, their groups of nicknames.
-
-    `held` are the letters that a word has, as bits; some letters may share a bit.
-    """
-
-    letters: NDArray[Any]
-    at: NDArray[np.int64]
-    n_letters: int
-    held: NDArray[np.uint64]
-    digit: NDArray[np.bool_]
-    group_at: NDArray[np.int64]
-    groups: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, words: Sequence[str], with_nicknames: bool) -> Lexicon:
-        letters, n_letters = numbered_letters([words])
-        at = _ends(list(map(len, words)))
-        groups = [sorted(nickname_groups(word)) if with_nicknames else [] for word in words]
-        return cls(
-            letters,
-            at,
-            max(n_letters, 1),
-            _held(letters, at),
-            np.array([any(map(str.isdigit, word)) for word in words], dtype=bool),
-            _ends(list(map(len, groups))),
-            np.array([group for each in groups for group in each], dtype=np.int32),
-        )
+VENUE = Rules(initial=0.1, nickname=1.0, extra=0.3, shortened=0.1)
+# A shortened word that is not the start of the other has at least so many letters.
+SHORTEST_SHORTENED = 4
 
 
 class WordTable:
@@ -189,12 +131,6 @@ def in_threads(fill: Fill, left: Rows, right: Rows, workers: int) -> Values:
     return out
 
 
-def _ends(sizes: Sequence[int]) -> NDArray[np.int64]:
-    ends = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=ends[1:])
-    return ends
-
-
 @kernel
 def word_distance(lexicon: Lexicon, masks: NDArray[np.uint64], one: int, other: int) -> float:
     """Jaro-Winkler distance of two words of the lexicon; `masks` is scratch, zero before and after."""
@@ -243,6 +179,26 @@ def share_group(lexicon: Lexicon, one: int, other: int) -> bool:
 
 
 @kernel
+def is_shortened(lexicon: Lexicon, one: int, other: int) -> bool:
+    """Whether one word is the start of the other ("mach", "machine") or, being longer, has its letters in order."""
+    at, letters = lexicon.at, lexicon.letters
+    if at[one + 1] - at[one] > at[other + 1] - at[other]:
+        one, other = other, one
+    start, length = at[one], at[one + 1] - at[one]
+    matched, place = 0, at[other]
+    is_start = True
+    while matched < length and place < at[other + 1]:
+        if letters[place] == letters[start + matched]:
+            matched += 1
+        else:
+            is_start = False
+            if place == at[other]:
+                return False
+        place += 1
+    return matched == length < at[other + 1] - at[other] and (is_start or length >= SHORTEST_SHORTENED)
+
+
+@kernel
 def word_cost(lexicon: Lexicon, rules: Rules, masks: NDArray[np.uint64], one: int, other: int) -> float:
     """What it costs to match two different words, from 0 to 1."""
     at, letters = lexicon.at, lexicon.letters
@@ -252,6 +208,10 @@ def word_cost(lexicon: Lexicon, rules: Rules, masks: NDArray[np.uint64], one: in
         return 1.0
     if share_group(lexicon, one, other):
         return rules.nickname
+    if rules.sound < 1.0 and lexicon.sounds[one] > 0 and lexicon.sounds[one] == lexicon.sounds[other]:
+        return min(STEEPNESS * word_distance(lexicon, masks, one, other), rules.sound)
+    if rules.shortened < 1.0 and is_shortened(lexicon, one, other):
+        return rules.shortened
     if is_far(lexicon, one, other):
         return 1.0
     return min(STEEPNESS * word_distance(lexicon, masks, one, other), 1.0)

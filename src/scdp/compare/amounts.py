@@ -1,8 +1,7 @@
-"""Dates, amounts, durations, years, places, phones and categories: texts go in, numbers or few words come out."""
+"""Dates, amounts, durations, years, pages, places, phones and categories: texts go in, numbers or words come out."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,9 @@ from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
 from scdp.compare.cells import Codes, year
-from scdp.compare.names import to_latin, words_of
+from scdp.compare.languages.letters import to_latin, words_of
+from scdp.compare.languages.months import MONTHS
+from scdp.compare.languages.quantities import parse_amount
 from scdp.compare.scorers import PairScorer
 
 # Year, month and day; 0 where the text does not tell.
@@ -31,22 +32,6 @@ NEAR_DAYS = 31
 NO_DIGIT, EACH_DIGIT = 0.4, 0.075
 N_DIGITS = 8
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "jan january januar janvier enero gennaio janeiro",
-            "feb february februar fevrier febrero febbraio fevereiro",
-            "mar march marz mars marzo marco maerz mrz", "apr april avril abril aprile", "may mai mayo maggio maio",
-            "jun june juni juin junio giugno junho", "jul july juli juillet julio luglio julho",
-            "aug august aout agosto", "sep sept september septembre septiembre settembre setembro",
-            "oct okt october oktober octobre octubre ottobre outubro", "nov november novembre noviembre novembro",
-            "dec dez december dezember decembre diciembre dicembre dezembro",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}  # fmt: skip
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _TIME = re.compile(r"[ t]\d{1,2}:\d{2}.*$")
 _TWO_NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:\D.*)?")
@@ -76,7 +61,7 @@ def parse_date(text: str, order: str = "dmy") -> Date | None:
         if len(numbers) == 3 and "".join(numbers).isdigit():
             return _from_numbers(numbers, order)
     found = _PARTS.findall(_TIME.sub("", to_latin(text)))
-    months = [_MONTHS[part] for part in found if part in _MONTHS]
+    months = [MONTHS[part] for part in found if part in MONTHS]
     numbers = [part for part in found if part.isdecimal() and part.isascii()]
     if len(numbers) == 1 and not months:
         return _from_one(numbers[0], order)
@@ -152,49 +137,17 @@ EARTH_RADIUS = 6371.0
 # Years apart at which the distance is 0.5.
 HALF_WAY = 5.0
 # What one number without a unit may have to be multiplied by to be in the unit of the other.
-UNITS = (60.0, 1000.0, 60000.0)
+UNITS_OF_TIME = (60.0, 1000.0, 60000.0)
 OTHER_UNIT = 0.02
 
-_AMOUNT = re.compile(r"[-+(]?\s*[^\w\s.,()+-]{0,3}\s*[-+]?(\d[\d.,'’\s]*\d|\d)")
 # Hours, minutes and seconds.
 _CLOCK = re.compile(r"(?:(\d+):)??(\d+):([0-5]\d)(?:\.\d+)?")
 _TIMED = re.compile(r"(\d+(?:\.\d+)?)\s*(h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _SHORT_YEAR = re.compile(r"\(?['’]?(\d\d)\)?\.?")
 _COORDINATE = re.compile(r"[-+]?\d+(?:\.\d+)?")
-_TIMES = {"k": 1e3, "m": 1e6, "mio": 1e6, "mln": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _SAME_WORDS = {word: words[0] for words in (("yes", "y", "true", "1"), ("no", "n", "false", "0")) for word in words}
 _SEXES = {"m": "male", "man": "male", "f": "female", "w": "female", "woman": "female"}
-
-
-def parse_amount(text: str) -> float | None:
-    """The first number in a text, with currency signs, thousands and decimals of either style, "k" and "million".
-
-    Example
-    -------
-    >>> parse_amount("$1,234.50"), parse_amount("1.234,50 EUR"), parse_amount("2.5k")
-    (1234.5, 1234.5, 2500.0)
-    """
-    found = _AMOUNT.search(text)
-    if found is None:
-        return None
-    digits = _plain(re.sub(r"[\s'’]", "", found.group(1)))
-    sign = -1.0 if re.search(r"[-(]", text[found.start() : found.start(1)]) else 1.0
-    unit = re.match(r"\s*([a-z]+)", text[found.end() :].lower())
-    value = sign * float(digits) * _TIMES.get(unit.group(1) if unit else "", 1.0)
-    return value if math.isfinite(value) else None
-
-
-def _plain(digits: str) -> str:
-    """The number with a point for its decimals: the last mark is one if it is the only one of its sort."""
-    marks = [c for c in digits if c in ".,"]
-    if not marks:
-        return digits
-    last = marks[-1]
-    after = len(digits) - digits.rfind(last) - 1
-    thousands = marks.count(last) > 1 or (after == 3 and last == "," and len(set(marks)) == 1)
-    whole, fraction = (digits, "") if thousands else (digits[: -after - 1], digits[-after:])
-    return re.sub(r"[.,]", "", whole) + ("." + fraction if fraction else "")
 
 
 class RelativeScorer(PairScorer):
@@ -248,7 +201,7 @@ class DurationScorer(PairScorer):
         swap = np.where(known == other, a > b, other)
         a, b = np.where(swap, b, a), np.where(swap, a, b)
         out = _relative(a, b)
-        for may, factors in ((~(known | other), UNITS), (known ^ other, (1 / 60, 1000.0))):
+        for may, factors in ((~(known | other), UNITS_OF_TIME), (known ^ other, (1 / 60, 1000.0))):
             for times in factors:
                 out[may] = np.minimum(out[may], OTHER_UNIT + _relative(a[may] * times, b[may]))
         return np.minimum(out, 1.0).astype(np.float32)
@@ -290,6 +243,50 @@ class YearScorer(PairScorer):
         within = np.abs(a % 100 - b % 100)
         gap = np.where((a < 100) | (b < 100), np.minimum(within, 100 - within), gap)
         return (gap / (gap + HALF_WAY)).astype(np.float32)
+
+
+# Pages that begin alike: the end of one is not known, or is another; and pages that only end alike.
+ONE_PAGE, OTHER_END, SAME_END_PAGE = 0.1, 0.3, 0.5
+_PAGES = re.compile(
+    r"\D{0,6}(?:\d+:)?(\d{1,7})(?:\s*(?:[-–—]+|to|bis)\s*[a-z]?(?:\d+:)?(\d{1,7}))?\D{0,8}", re.IGNORECASE
+)
+
+
+class Pages(NamedTuple):
+    """The first and the last page, 0 where it is not told."""
+
+    first: int
+    last: int
+
+
+def parse_pages(text: str) -> Pages | None:
+    """Pages of a text; a last page may be cut short.
+
+    Example
+    -------
+    >>> parse_pages("pp. 350-8"), parse_pages("350--358"), parse_pages("350")
+    (Pages(first=350, last=358), Pages(first=350, last=358), Pages(first=350, last=0))
+    """
+    found = _PAGES.fullmatch(text.strip())
+    if found is None:
+        return None
+    first, last = found.group(1), found.group(2) or ""
+    if last and len(last) < len(first):
+        last = first[: -len(last)] + last
+    return Pages(int(first), int(last) if last and int(last) >= int(first) else 0)
+
+
+class PagesScorer(PairScorer):
+    """0 the same; then the same first page and one without an end, with another end, the same end; else 1."""
+
+    def __init__(self, vocabulary: Sequence[Pages]) -> None:
+        self._pages = np.array(vocabulary, dtype=np.int64).reshape(-1, 2)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        (first, last), (other_first, other_last) = self._pages[left].T, self._pages[right].T
+        begins, ends, told = first == other_first, last == other_last, (last > 0) & (other_last > 0)
+        levels = [(begins & ends, 0.0), (begins & ~told, ONE_PAGE), (begins, OTHER_END), (ends & told, SAME_END_PAGE)]
+        return np.select([holds for holds, _ in levels], [value for _, value in levels], 1.0).astype(np.float32)
 
 
 def parse_place(text: str) -> tuple[float, float] | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.errors import InputError
 from scdp.table.records import Column, EncodedColumn
 
 STANDARD: tuple[str, ...] = ("lower", "punctuation", "accents", "spaces")
@@ -120,6 +122,25 @@ def split_names(text: str, separator: str | None = None) -> list[str]:
         pieces = [piece for part in text.split(";") for piece in _AND.split(part)]
         return [_given_name_first(name) for piece in pieces if (name := piece.strip(" ,"))]
     return [name for piece in _AND.split(text) for name in _comma_names(piece.strip()) if name]
+
+
+# What parts the members of a list: a mark, and those that part more.
+_PARTS_LIST = {",": re.compile("[,;|]"), ";": re.compile("[;|]")}
+
+
+def split_members(text: str, separator: str) -> list[str]:
+    """The members of a list, which may be in brackets and quotes; a stronger mark parts them too.
+
+    Example
+    -------
+    >>> split_members('["rock", "pop"]', ","), split_members("Drama|Comedy", ",")
+    (['rock', 'pop'], ['Drama', 'Comedy'])
+    """
+    text = text.strip()
+    if text[:1] == "[" and text[-1:] == "]":
+        text = text[1:-1].replace('"', "").replace("'", "")
+    parts = _PARTS_LIST[separator].split(text) if separator in _PARTS_LIST else text.split(separator)
+    return [member for part in parts if (member := part.strip())]
 
 
 def _comma_names(piece: str) -> list[str]:
@@ -250,3 +271,41 @@ def cell_text(cell: object) -> str | None:
         value = float(cell)
         return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
     return None
+
+
+# A user gives the frequencies of at most so many values: rarer ones weigh much the same.
+MOST_GIVEN = 20_000
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """How many of `n_records` records (those with a value) have each token; one that is not listed has `unlisted`.
+
+    Where the records at hand are a part of all, give those of all; or those of a country for names.
+    """
+
+    n_records: int
+    counts: Mapping[Hashable, int]
+    unlisted: int = 1
+
+    def __hash__(self) -> int:
+        return hash((self.n_records, len(self.counts), self.unlisted))
+
+    @classmethod
+    def given(cls, counts: Mapping[str, int]) -> Frequencies:
+        """From counts of texts; one that is not listed is as rare as the rarest that is."""
+        if not 0 < len(counts) <= MOST_GIVEN:
+            what = "no value" if not counts else f"{len(counts):,} values, more than {MOST_GIVEN:,}"
+            raise InputError(f"frequencies have {what}; give the commonest")
+        for text, count in counts.items():
+            if not (isinstance(text, str) and text.strip()):
+                raise InputError(f"frequencies have the value {text!r}; values must be texts that are not blank")
+            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+                raise InputError(f"frequencies: the count of {text!r} must be a whole number from 1 on, not {count!r}")
+        own: dict[Hashable, int] = {text: int(count) for text, count in counts.items()}
+        return cls(sum(own.values()), own, min(own.values()))
+
+    def of(self, tokens: Sequence[Hashable]) -> NDArray[np.float64]:
+        """The counts of tokens, at least 1 and at most `n_records`."""
+        found = np.fromiter((self.counts.get(token, self.unlisted) for token in tokens), np.float64, len(tokens))
+        return np.clip(found, 1, max(self.n_records, 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,6 +33,8 @@ LEARNED = ("scale", "order")
 SCALE_PERCENTILE = 95
 SCALE_SAMPLE = 1000
 MOST_STEPS = 20
+# Distances of equal values are off by less than this.
+ROUNDING = 1e-6
 
 
 class ComparisonError(InputError):
@@ -48,7 +50,8 @@ class Comparison:
     """One distance (large = different) between records; make it with the functions of `scdp.compare`.
 
     Several columns are joined by a space. Cells that are one of `missing`, in capitals or not, have no value. `of`
-    takes a part of the raw text, then come the `clean` steps.
+    takes a part of the raw text, then come the `clean` steps. How rare a value is follows from `frequencies`, or from
+    the records at hand.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Comparison:
     threshold: float | None = None
     order: str | None = None
     missing: tuple[str, ...] = ()
+    frequencies: Frequencies | None = None
 
     def __post_init__(self) -> None:
         _check_columns(self.columns)
@@ -88,6 +92,8 @@ class Comparison:
             _check_known(self.order, ORDERS, "order", "order")
         if not all(isinstance(text, str) and text.strip() for text in self.missing):
             raise ComparisonError(f"missing must be a list of texts, not {list(self.missing)!r}", "missing")
+        if self.frequencies is not None and self.kind_details.value == "share":
+            raise ComparisonError(f"{self.kind} has no use for frequencies; leave them out", "frequencies")
 
     @property
     def kind_details(self) -> Kind:
@@ -174,10 +180,13 @@ class Comparison:
         """
         if np.isnan(distance):
             return "missing"
-        phrase = self.kind_details.in_words(distance)
-        if distance > 0 or n_with_it is None:
+        phrase = self.kind_details.in_words(distance if distance > ROUNDING else 0.0)
+        if n_with_it is None or distance > ROUNDING or self.kind_details.value == "share":
             return phrase
-        others = "no other record has" if n_with_it <= 2 else f"{n_with_it - 2:,} other records have"
+        # Some kinds call two values alike that are not equal, and have no words for equal ones.
+        phrase = phrase if phrase.startswith("the same") else "the same value"
+        n_others = max(n_with_it - 2, 0)
+        others = {0: "no other record has", 1: "one other record has"}.get(n_others, f"{n_others:,} other records have")
         return f"{phrase}, which {others}"
 
     def _prepare_cells(self, cells: Sequence[Any]) -> Prepared:
@@ -193,6 +202,7 @@ def make_comparison(
     clean: Iterable[str] | None = None,
     name: str | None = None,
     missing: Iterable[str] = (),
+    frequencies: Mapping[str, int] | Frequencies | None = None,
     **options: float | str | None,
 ) -> Comparison:
     """A comparison with its kind's defaults filled in.
@@ -211,6 +221,9 @@ def make_comparison(
         "edit(title)" and so on, unless given.
     missing : sequence of str
         Texts that stand for a missing cell.
+    frequencies : mapping of str to int, optional
+        How many records have each value elsewhere, such as names in a country: rarity follows from these in place of
+        the records at hand. A value that is not listed is as rare as the rarest that is.
     **options
         Options of the kind, such as `scale`.
 
@@ -230,8 +243,13 @@ def make_comparison(
     steps = tuple(clean) if clean is not None else standard
     joined = " + ".join(map(str, names))
     title = name or f"{kind}({joined})" if of is None or name else f"{kind}({of}({joined}))"
+    if frequencies is not None and not isinstance(frequencies, Frequencies):
+        try:
+            frequencies = Frequencies.given(frequencies)
+        except InputError as error:
+            raise ComparisonError(str(error), "frequencies") from error
     settings: dict[str, Any] = {**details.options, **{k: v for k, v in options.items() if v is not None}}
-    return Comparison(title, kind, names, of, steps, missing=tuple(missing), **settings)
+    return Comparison(title, kind, names, of, steps, missing=tuple(missing), frequencies=frequencies, **settings)
 
 
 def learned_scale(numbers: NDArray[np.float64]) -> float:

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.names import MOST_WORDS, initials_of, nickname_groups, parse_person_name, to_latin, word_set, words_of
+from scdp.compare.languages.letters import to_latin, word_set, words_of
+from scdp.compare.languages.nicknames import nickname_groups
+from scdp.compare.names import MOST_WORDS, initials_of, parse_person_name
 from scdp.compare.scorers import PairScorer, RapidFuzzScorer
 
 if TYPE_CHECKING:
-    from scdp.compare.alignment import Letters
+    from scdp.compare.languages.lexicon import Letters
 
 
 # What is added where one title tells of a version and the other does not; the least distance of two versions, and of
@@ -140,7 +142,7 @@ def parse_proper_noun(text: str) -> Noun | None:
     words = _POSSESSIVE.sub("", text.strip()).split()
     while len(words) > 1 and words[0].lower() in _DETERMINERS:
         words = words[1:]
-    person = parse_person_name(" ".join(words))
+    person = parse_person_name(" ".join(words), in_text=True)
     if person is None:
         return None
     short = initials_of(person.words) if len(person.words) > 1 else ""
@@ -201,8 +203,8 @@ def parse_email(text: str) -> tuple[str, str] | None:
 
 
 def email_tokens(parts: tuple[str, str]) -> tuple[str, ...]:
-    """The local part: nearly all that an address tells."""
-    return parts[:1]
+    """The local part, and the domain marked as such: "info" tells little, and the domain of a firm much."""
+    return (parts[0], "@" + parts[1])
 
 
 def parse_url(text: str) -> tuple[str, str] | None:
@@ -222,6 +224,11 @@ def parse_url(text: str) -> tuple[str, str] | None:
     kept = sorted(f"{name}={value}" for name, value in parse_qsl(parts.query) if not _TRACKING.fullmatch(name))
     path = parts.path.rstrip("/").lower()
     return (host, path + ("?" + "&".join(kept) if kept else "")) if host and not re.search(r"\s", host) else None
+
+
+def url_tokens(parts: tuple[str, str]) -> tuple[str, ...]:
+    """The page, and the host alone: the rarer of those shared counts."""
+    return (parts[0], "".join(parts)) if parts[1] else parts[:1]
 
 
 class TwoPartScorer(PairScorer):
@@ -369,7 +376,8 @@ class AddressScorer(PairScorer):
     """The mean of the parts both have: words matched; number, unit and postcode equal or one edit apart."""
 
     def __init__(self, vocabulary: Sequence[Address]) -> None:
-        from scdp.compare.alignment import ADDRESS, Letters, WordTable
+        from scdp.compare.alignment import ADDRESS, WordTable
+        from scdp.compare.languages.lexicon import Letters
 
         self._words = WordTable.of([address.words for address in vocabulary], ADDRESS)
         columns = ([getattr(each, name) for each in vocabulary] for name in Address._fields[:3])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Features, Floats, Groups, Integers
 from scdp.compare.comparison import Comparison
-from scdp.compare.prepared import MISSING, Frequencies, Prepared, prepare_all, value_key
+from scdp.compare.prepared import MISSING, Frequencies, Prepared, own_counts, prepare_all, value_key
 from scdp.table.records import EncodedColumn, Records
 from scdp.table.spec import Spec
 
@@ -31,9 +31,9 @@ MOST_NATS = 40.0
 TIMED_PAIRS, SHORTEST_TIME = 4_000, 1e-7
 
 
-# Families of columns that tell the same thing in part: parts of an address, ways of writing a name, and lines of one
-# house: a hotel, an office.
-PLACES, NAMES, PHONES = range(3)
+# Families of columns that tell the same thing in part: parts of an address, ways of writing a name, lines of one house
+# (a hotel, an office), and what songs of one album, papers of one issue or products of one line share.
+PLACES, NAMES, PHONES, RELEASES = range(4)
 PLACE_KINDS = ("address", "geo")
 NAME_KINDS = ("person_name", "email")
 PHONE_KINDS = ("phone",)
@@ -42,15 +42,24 @@ PLACE_WORDS = {
     *("state", "province", "country", "postcode", "postal", "zip", "plz", "ort", "stadt", "strasse", "ville"),
     *("rue", "ciudad", "calle", "place", "location"),
 }
+RELEASE_KINDS = ("venue", "year")
+RELEASE_WORDS = {
+    *("album", "artist", "artists", "band", "singer", "performer", "interpret", "label", "release", "released", "year"),
+    *("venue", "journal", "booktitle", "proceedings", "conference", "series", "volume", "issue", "publisher"),
+    *("jahr", "annee", "ano", "artiste", "artista", "zeitschrift", "revue", "revista", "verlag"),
+    *("brand", "manufacturer", "maker", "category", "categories", "description"),
+}
 
 
 def find_family(field: Comparison) -> int:
-    """The family of a comparison's columns: places, names, phones, or -1 for none."""
+    """The family of a comparison's columns: places, names, phones, releases, or -1 for none."""
+    words = {word for name in field.columns for word in re.split(r"[^a-z]+", name.lower())}
+    if field.kind in RELEASE_KINDS or words & RELEASE_WORDS:
+        return RELEASES
     if field.kind in NAME_KINDS:
         return NAMES
     if field.kind in PHONE_KINDS:
         return PHONES
-    words = {word for name in field.columns for word in re.split(r"[^a-z]+", name.lower())}
     return PLACES if field.kind in PLACE_KINDS or words & PLACE_WORDS else -1
 
 
@@ -220,7 +229,8 @@ class Comparer:
                 prepared[number] = replace(prepared[number], supplied=frequencies)
         nats = []
         for place, number in enumerate(columns.values):
-            supplied = None if counts is None else counts.values[place]
+            own = own_counts(fields[number])
+            supplied = own.values if own is not None else None if counts is None else counts.values[place]
             nats.append(_value_nats(prepared[number], supplied))
         return cls(columns, tuple(prepared), tuple(nats))
 
@@ -253,6 +263,16 @@ class Comparer:
             features[:, number] = one.pairs(left, right, workers)
         self._add_nats(features, n, left, right)
         return features
+
+    def in_words(self, row: int, other: int, distances: Floats) -> tuple[str, ...]:
+        """What each comparison finds in two records of which the distances are known."""
+        found = []
+        for one, distance in zip(self.prepared, distances.tolist(), strict=True):
+            code = one.codes[row]
+            same = code != MISSING and code == one.codes[other]
+            n_with_it = int((one.codes == code).sum()) if same else None
+            found.append(one.comparison.in_words(distance, n_with_it))
+        return tuple(found)
 
     def time_pairs(self, left: Integers, right: Integers) -> Floats:
         """By comparison: about how many seconds a pair takes."""

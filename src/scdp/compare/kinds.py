@@ -7,24 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from scdp.compare.amounts import (
-    DateScorer,
-    DurationScorer,
-    PhoneScorer,
-    PlaceScorer,
-    RelativeScorer,
-    YearScorer,
-    learn_order,
-    parse_amount,
-    parse_category,
-    parse_date,
-    parse_duration,
-    parse_phone,
-    parse_phones,
-    parse_place,
-    parse_year,
-    phone_tokens,
-)
+from scdp.compare import amounts, words
 from scdp.compare.cells import Codes
 from scdp.compare.content import (
     AddressScorer,
@@ -38,9 +21,12 @@ from scdp.compare.content import (
     parse_proper_noun,
     parse_title,
     parse_url,
+    url_tokens,
 )
-from scdp.compare.names import parse_company, parse_person_name, parse_person_names
+from scdp.compare.languages.quantities import parse_amount
+from scdp.compare.names import parse_company, parse_person_name, parse_person_names, parse_venue
 from scdp.compare.scorers import (
+    CosineScorer,
     ExactScorer,
     FunctionScorer,
     NumberScorer,
@@ -48,25 +34,8 @@ from scdp.compare.scorers import (
     SharedNamesScorer,
     SubstringScorer,
     TokenSetScorer,
+    parse_vector,
     rapidfuzz_scorer,
-)
-from scdp.compare.words import (
-    AcronymScorer,
-    CodeScorer,
-    CodesInTextScorer,
-    PersonScorer,
-    SoftTokensScorer,
-    WordsScorer,
-    code_tokens,
-    overlap_scorer,
-    parse_acronym,
-    parse_code,
-    parse_codes_in_text,
-    parse_members,
-    parse_people,
-    qgrams,
-    rare_words_scorer,
-    tfidf_scorer,
 )
 from scdp.errors import InputError
 
@@ -122,7 +91,7 @@ def _shared_names(prepared: Prepared) -> Scorer:
 def _places(prepared: Prepared) -> Scorer:
     scale = prepared.comparison.scale
     assert scale is not None, "the kind has a default scale"
-    return PlaceScorer(prepared.vocabulary, scale)
+    return amounts.PlaceScorer(prepared.vocabulary, scale)
 
 
 def _each(parse: Callable[[str], Any]) -> Parse:
@@ -134,8 +103,8 @@ def _each_list(parse: Callable[[str, str | None], Any]) -> Parse:
 
 
 def _dates(comparison: Comparison, texts: Sequence[str]) -> list[Any]:
-    order = comparison.order or learn_order(texts)
-    return [parse_date(text, order) for text in texts]
+    order = comparison.order or amounts.learn_order(texts)
+    return [amounts.parse_date(text, order) for text in texts]
 
 
 def _levels(what: str, *phrases: tuple[float, str]) -> tuple[tuple[float, str], ...]:
@@ -161,7 +130,9 @@ BUILT_IN: dict[str, Kind] = {
     "longest_common_subsequence": Kind("text", partial(rapidfuzz_scorer, "LCSseq"), levels=_TEXT),
     "jaro_winkler": Kind("text", partial(rapidfuzz_scorer, "JaroWinkler"), levels=_TEXT),
     "token_set": Kind("text", lambda prepared: TokenSetScorer(prepared.vocabulary), tokens=str.split, levels=_WORDS),
-    "rare_words": Kind("text", lambda prepared: rare_words_scorer(prepared.tokens), tokens=str.split, levels=_WORDS),
+    "rare_words": Kind(
+        "text", lambda prepared: words.rare_words_scorer(prepared.tokens), tokens=str.split, levels=_WORDS
+    ),
     "exact": Kind("text", lambda prepared: ExactScorer(), range="{0, 1}", levels=_levels("value")),
     "absolute": Kind(
         "number",
@@ -170,13 +141,22 @@ BUILT_IN: dict[str, Kind] = {
         options={"scale": None},
         levels=((0.0, "the same number"), (0.1, "near numbers"), (0.5, "similar numbers")),
     ),
-    "count_difference": Kind("share", lambda prepared: NumberScorer(prepared.vocabulary, 1.0)),
+    "count_difference": Kind(
+        "share",
+        lambda prepared: NumberScorer(prepared.vocabulary, 1.0),
+        levels=((0.01, "values about as common"), (1.0, "a common value and a rare one")),
+    ),
     "shared_coauthors": Kind(
-        "names", _shared_names, range="(0, 1]", options={"separator": None, "threshold": 0.1}, tokens=tuple
+        "names",
+        _shared_names,
+        range="(0, 1]",
+        options={"separator": None, "threshold": 0.1},
+        tokens=tuple,
+        levels=((0.34, "several names in common"), (0.5, "a name in common"), (1.0, "no name in common")),
     ),
     "person_name": Kind(
         "parts",
-        lambda prepared: PersonScorer(prepared.vocabulary),
+        lambda prepared: words.PersonScorer(prepared.vocabulary),
         parse=_each(parse_person_name),
         parse_many=parse_person_names,
         tokens=lambda name: name.words,
@@ -189,10 +169,17 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "company": Kind(
         "parts",
-        lambda prepared: WordsScorer(prepared.vocabulary),
+        lambda prepared: words.WordsScorer(prepared.vocabulary),
         parse=_each(parse_company),
         tokens=tuple,
         levels=_levels("company", (0.25, "nearly the same company"), (0.75, "companies that agree in part")),
+    ),
+    "venue": Kind(
+        "parts",
+        lambda prepared: words.VenueScorer(prepared.vocabulary),
+        parse=_each(parse_venue),
+        tokens=lambda venue: venue.words,
+        levels=_levels("venue", (0.2, "nearly the same venue, or an acronym"), (0.75, "venues that agree in part")),
     ),
     "title": Kind(
         "parts",
@@ -223,7 +210,7 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "date": Kind(
         "parts",
-        lambda prepared: DateScorer(prepared.vocabulary),
+        lambda prepared: amounts.DateScorer(prepared.vocabulary),
         parse=_dates,
         options={"order": None},
         levels=_levels(
@@ -239,10 +226,10 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "phone": Kind(
         "parts",
-        lambda prepared: PhoneScorer(prepared.vocabulary),
-        parse=_each(parse_phone),
-        parse_many=parse_phones,
-        tokens=phone_tokens,
+        lambda prepared: amounts.PhoneScorer(prepared.vocabulary),
+        parse=_each(amounts.parse_phone),
+        parse_many=amounts.parse_phones,
+        tokens=amounts.phone_tokens,
         levels=_levels(
             "phone",
             (0.1, "phones with the same last digits"),
@@ -261,6 +248,8 @@ BUILT_IN: dict[str, Kind] = {
         "parts",
         lambda prepared: TwoPartScorer(prepared.vocabulary, main=0, weight=0.5),
         parse=_each(parse_url),
+        tokens=url_tokens,
+        forms=True,
         levels=_levels("page", (0.5, "pages of the same site"), (0.75, "similar sites")),
     ),
     "address": Kind(
@@ -272,9 +261,9 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "code": Kind(
         "parts",
-        lambda prepared: CodeScorer(prepared.vocabulary),
-        parse=_each(parse_code),
-        tokens=code_tokens,
+        lambda prepared: words.CodeScorer(prepared.vocabulary),
+        parse=_each(words.parse_code),
+        tokens=words.code_tokens,
         levels=_levels(
             "code",
             (0.1, "one code ends with the other"),
@@ -284,8 +273,8 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "codes_in_text": Kind(
         "parts",
-        lambda prepared: CodesInTextScorer(prepared.tokens),
-        parse=_each(parse_codes_in_text),
+        lambda prepared: words.CodesInTextScorer(prepared.tokens),
+        parse=_each(words.parse_codes_in_text),
         tokens=tuple,
         forms=True,
         levels=(
@@ -297,47 +286,66 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "relative": Kind(
         "parts",
-        lambda prepared: RelativeScorer(prepared.vocabulary),
+        lambda prepared: amounts.RelativeScorer(prepared.vocabulary),
         parse=_each(parse_amount),
         levels=_levels("amount", (0.1, "amounts within a tenth"), (0.5, "amounts within a half")),
     ),
     "duration": Kind(
         "parts",
-        lambda prepared: DurationScorer(prepared.vocabulary),
-        parse=_each(parse_duration),
+        lambda prepared: amounts.DurationScorer(prepared.vocabulary),
+        parse=_each(amounts.parse_duration),
         levels=_levels("length", (0.05, "lengths that agree but for rounding or units"), (0.2, "similar lengths")),
     ),
     "year": Kind(
         "parts",
-        lambda prepared: YearScorer(prepared.vocabulary),
+        lambda prepared: amounts.YearScorer(prepared.vocabulary),
         range="[0, 1), 0.5 = 5 years",
-        parse=_each(parse_year),
+        parse=_each(amounts.parse_year),
         levels=_levels("year", (0.17, "years next to each other"), (0.5, "years at most five apart")),
+    ),
+    "pages": Kind(
+        "parts",
+        lambda prepared: amounts.PagesScorer(prepared.vocabulary),
+        parse=_each(amounts.parse_pages),
+        levels=_levels("pages", (0.1, "the same first page"), (0.3, "pages that begin alike"), (0.5, "the same end")),
     ),
     "geo": Kind(
         "parts",
         _places,
         range="[0, 1), 0.5 = scale",
-        parse=_each(parse_place),
+        parse=_each(amounts.parse_place),
         options={"scale": 10.0},
         levels=_levels("place", (0.1, "places next to each other"), (0.5, "places within the scale")),
     ),
-    "category": Kind(
-        "parts", lambda prepared: ExactScorer(), range="{0, 1}", parse=_each(parse_category), levels=_levels("category")
+    "cosine": Kind(
+        "parts",
+        lambda prepared: CosineScorer(prepared.vocabulary),
+        parse=_each(parse_vector),
+        levels=_levels("direction", (0.1, "nearly the same direction"), (0.5, "similar directions")),
     ),
-    "tfidf": Kind("text", lambda prepared: tfidf_scorer(prepared.tokens), tokens=str.split, levels=_WORDS),
+    "category": Kind(
+        "parts",
+        lambda prepared: ExactScorer(),
+        range="{0, 1}",
+        parse=_each(amounts.parse_category),
+        levels=_levels("category"),
+    ),
+    "tfidf": Kind("text", lambda prepared: words.tfidf_scorer(prepared.tokens), tokens=str.split, levels=_WORDS),
     "qgram_tfidf": Kind(
         "text",
-        lambda prepared: tfidf_scorer(prepared.tokens),
-        tokens=qgrams,
+        lambda prepared: words.tfidf_scorer(prepared.tokens),
+        tokens=words.qgrams,
         levels=_levels("text", (0.2, "nearly the same text"), (0.6, "similar texts")),
     ),
     "soft_tokens": Kind(
-        "text", lambda prepared: SoftTokensScorer(prepared.tokens, contained=False), tokens=str.split, levels=_WORDS
+        "text",
+        lambda prepared: words.SoftTokensScorer(prepared.tokens, contained=False),
+        tokens=str.split,
+        levels=_WORDS,
     ),
     "contained_tokens": Kind(
         "text",
-        lambda prepared: SoftTokensScorer(prepared.tokens, contained=True),
+        lambda prepared: words.SoftTokensScorer(prepared.tokens, contained=True),
         tokens=str.split,
         levels=(
             (0.05, "the words of one are in the other"),
@@ -348,24 +356,24 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "set_overlap": Kind(
         "parts",
-        lambda prepared: overlap_scorer(prepared.tokens),
-        parse=_each_list(parse_members),
+        lambda prepared: words.overlap_scorer(prepared.tokens),
+        parse=_each_list(words.parse_members),
         tokens=tuple,
         options={"separator": None},
         levels=_levels("list", (0.5, "lists with much in common"), (0.99, "lists with little in common")),
     ),
     "people_overlap": Kind(
         "parts",
-        lambda prepared: overlap_scorer(prepared.tokens),
-        parse=_each_list(parse_people),
+        lambda prepared: words.overlap_scorer(prepared.tokens),
+        parse=_each_list(words.parse_people),
         tokens=tuple,
         options={"separator": None},
         levels=_levels("people", (0.5, "many people in common"), (0.99, "few people in common")),
     ),
     "acronym": Kind(
         "parts",
-        lambda prepared: AcronymScorer(prepared.vocabulary),
-        parse=_each(parse_acronym),
+        lambda prepared: words.AcronymScorer(prepared.vocabulary),
+        parse=_each(words.parse_acronym),
         levels=_levels("letters", (0.1, "one is the acronym of the other"), (0.4, "the same acronym")),
     ),
 }

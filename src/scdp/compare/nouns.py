@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,28 @@ class NounTable(NamedTuple):
     def pairs(self, left: Rows, right: Rows, workers: int) -> Values:
         """Levels, -1 where neither name is a part of the other."""
         return in_threads(partial(fill_parts, *self), left, right, workers)
+
+
+@kernel
+def fill_acronyms(
+    letters: NDArray[Any], short: Rows, initials: Rows, fewest: Rows, left: Rows, right: Rows, out: Values
+) -> None:
+    """out[p] = 1 where the acronym of one has, in order, first letters of the words of the other, and enough of them.
+
+    Text k has letters[short[k]:short[k + 1]] as its acronym, letters[initials[k]:initials[k + 1]] as its first letters.
+    """
+    for p in range(len(left)):
+        out[p] = 0.0
+        for turned in range(2):
+            a, b = (left[p], right[p]) if turned == 0 else (right[p], left[p])
+            at, end = short[a], short[a + 1]
+            if end - at < fewest[b]:
+                continue
+            for place in range(initials[b], initials[b + 1]):
+                if at < end and letters[place] == letters[at]:
+                    at += 1
+            if at == end:
+                out[p] = 1.0
 
 
 @kernel

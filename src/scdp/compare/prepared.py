@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from scdp.compare.cells import (
     number,
     split_names,
 )
+from scdp.compare.cells import Frequencies as Frequencies
 from scdp.compare.cells import cell_text as cell_text
 from scdp.compare.names import NameList
 from scdp.compare.scorers import Scorer
@@ -37,22 +39,6 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int32]
 Rows = NDArray[np.int64]
 Weights = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Frequencies:
-    """How many of `n_records` records (those with a value) have each token; one that is not listed counts as 1.
-
-    Where the records at hand are a part of all, give those of all; or those of a country for names.
-    """
-
-    n_records: int
-    counts: Mapping[Hashable, int]
-
-    def of(self, tokens: Sequence[Hashable]) -> NDArray[np.float64]:
-        """The counts of tokens, at least 1 and at most `n_records`."""
-        found = np.fromiter((self.counts.get(token, 1) for token in tokens), np.float64, len(tokens))
-        return np.clip(found, 1, max(self.n_records, 1))
 
 
 @dataclass(frozen=True)
@@ -178,7 +164,9 @@ class Prepared:
     def tokens(self) -> Tokens:
         """What values share with others, and how many records have it."""
         n_of_value = np.bincount(self.codes[self.codes != MISSING], minlength=len(self.vocabulary))
-        return Tokens.of(self.vocabulary, n_of_value, self.comparison.kind_details.tokens, self.supplied)
+        own = own_counts(self.comparison)
+        supplied = self.supplied if own is None else own.tokens
+        return Tokens.of(self.vocabulary, n_of_value, self.comparison.kind_details.tokens, supplied)
 
     def shared_nats(self, left: NDArray[Any], right: NDArray[Any]) -> Features:
         """The information in what the records of each pair share: [0, inf), NaN where a value is missing.
@@ -291,7 +279,32 @@ def value_key(comparison: Comparison) -> Hashable:
     kind = comparison.kind_details
     value = {"share": "text", "parts": comparison.kind}.get(kind.value, kind.value)
     settings = (comparison.clean, comparison.separator, comparison.missing, comparison.order)
-    return comparison.columns, comparison.of, kind.part, settings, value
+    return comparison.columns, comparison.of, kind.part, settings, value, comparison.frequencies
+
+
+class OwnCounts(NamedTuple):
+    """How often the values of one comparison occur, and how often their tokens."""
+
+    values: Frequencies
+    tokens: Frequencies
+
+
+@lru_cache(maxsize=64)
+def own_counts(comparison: Comparison) -> OwnCounts | None:
+    """What the frequencies that the user gave with a comparison say of values and tokens; None without these."""
+    given = comparison.frequencies
+    if given is None:
+        return None
+    texts, split = list(map(str, given.counts)), comparison.kind_details.tokens
+    values: Counter[Hashable] = Counter()
+    tokens: Counter[Hashable] = Counter()
+    for value, count in zip(_converted(comparison, texts), given.counts.values(), strict=True):
+        if value is None or value == "":
+            continue
+        values[value] += count
+        for token in (value,) if split is None else set(split(value)):
+            tokens[token] += count
+    return OwnCounts(replace(given, counts=values), replace(given, counts=tokens))
 
 
 def encode_cells(

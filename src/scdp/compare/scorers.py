@@ -198,6 +198,49 @@ def incidence(sets: Sequence[Sequence[str]], known: dict[str, int] | None = None
     return csr_array((ones, columns, starts), shape=(len(sets), max(len(position), 1)))
 
 
+# Cosines that differ from one by less are those of one direction.
+SAME_DIRECTION = 1e-9
+# So many coordinates are multiplied at a time.
+COORDINATES_AT_ONCE = 1 << 20
+
+
+class CosineScorer(PairScorer):
+    """1 - cosine of the angle between two vectors; 1 beyond a right angle, and for vectors of different lengths."""
+
+    def __init__(self, vocabulary: Sequence[tuple[float, ...]]) -> None:
+        self._length = np.array([len(vector) for vector in vocabulary], dtype=np.int64)
+        self._unit = np.zeros((len(vocabulary), self._length.max(initial=1)))
+        for row, vector in enumerate(vocabulary):
+            largest = max(map(abs, vector))
+            scaled = np.array(vector) / largest
+            self._unit[row, : len(vector)] = scaled / np.sqrt((scaled * scaled).sum())
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        out = np.empty(len(left), dtype=np.float32)
+        step = max(COORDINATES_AT_ONCE // self._unit.shape[1], 1)
+        for start in range(0, len(left), step):
+            one, other = left[start : start + step], right[start : start + step]
+            distance = 1.0 - (self._unit[one] * self._unit[other]).sum(axis=1)
+            distance = np.where(distance < SAME_DIRECTION, 0.0, np.minimum(distance, 1.0))
+            out[start : start + step] = np.where(self._length[one] == self._length[other], distance, 1.0)
+        return out
+
+
+def parse_vector(text: str) -> tuple[float, ...] | None:
+    """The numbers of a vector, such as "[0.1, 0.2]" or "0.1 0.2"; None if there are none, or all are 0.
+
+    Example
+    -------
+    >>> parse_vector("[0.1, -2e-1]"), parse_vector("0 0"), parse_vector("none")
+    ((0.1, -0.2), None, None)
+    """
+    try:
+        found = tuple(map(float, text.strip(" []()").replace(",", " ").replace(";", " ").split()))
+    except ValueError:
+        return None
+    return found if any(found) and np.isfinite(found).all() else None
+
+
 class FunctionScorer(PairScorer):
     """A user's function of two texts, called from Python for each pair: the slow path."""
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.cells import abbreviation, split_names
-from scdp.compare.names import NameList, PersonName, author_key, to_latin, words_of
+from scdp.compare.cells import abbreviation, split_members, split_names
+from scdp.compare.languages.letters import to_latin, words_of
+from scdp.compare.names import NameList, PersonName, Venue, author_key
 from scdp.compare.prepared import Tokens
 from scdp.compare.scorers import PairScorer
 
@@ -60,7 +61,7 @@ class CodeScorer(PairScorer):
     """0 equal; 0.1 where one ends the other; 0.2 one edit; else from 0.5 to 1 by how much of the start is the same."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        from scdp.compare.alignment import Letters
+        from scdp.compare.languages.lexicon import Letters
 
         self._letters = Letters.of(vocabulary)
 
@@ -145,7 +146,7 @@ Q = 3
 # The longest part of a text whose q-grams are counted.
 MOST_LETTERS_OF_TEXT = 2_000
 SEX_CLASH, SUFFIX_CLASH = 0.5, 0.3
-IS_ACRONYM, SAME_ACRONYM = 0.1, 0.4
+IS_ACRONYM, SAME_ACRONYM, VENUE_ACRONYM = 0.1, 0.4, 0.2
 
 
 def qgrams(text: str) -> set[str]:
@@ -214,7 +215,7 @@ class SoftTokensScorer(PairScorer):
     """
 
     def __init__(self, tokens: Tokens, contained: bool) -> None:
-        from scdp.compare.alignment import Lexicon
+        from scdp.compare.languages.lexicon import Lexicon
 
         self._tokens, self._contained = tokens, contained
         self._lexicon = Lexicon.of(tokens.texts, with_nicknames=False)
@@ -277,6 +278,31 @@ class WordsScorer(PairScorer):
         return self._words.pairs(left, right, workers).astype(np.float32)
 
 
+class VenueScorer(PairScorer):
+    """Words matched with words, which may be shortened; an acronym is near to the words it is of."""
+
+    def __init__(self, vocabulary: Sequence[Venue]) -> None:
+        from scdp.compare.alignment import VENUE, WordTable
+        from scdp.compare.languages.lexicon import Letters
+        from scdp.texts import WordLists
+
+        self._words = WordTable(WordLists.of([venue.words for venue in vocabulary]), VENUE, joined=True, acronyms=False)
+        both = Letters.of([*(venue.acronym for venue in vocabulary), *(venue.initials for venue in vocabulary)])
+        n_venues = len(vocabulary)
+        self._letters, self._short, self._initials = both.letters, both.starts, both.starts[n_venues:]
+        self._fewest = np.array([venue.fewest for venue in vocabulary], dtype=np.int64)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
+        from scdp.compare.alignment import in_threads
+        from scdp.compare.nouns import fill_acronyms
+
+        distances = self._words.pairs(left, right, workers)
+        fill = partial(fill_acronyms, self._letters, self._short, self._initials, self._fewest)
+        near = in_threads(fill, left, right, workers) > 0
+        distances[near] = np.minimum(distances[near], VENUE_ACRONYM)
+        return distances.astype(np.float32)
+
+
 def parse_members(text: str, separator: str | None) -> tuple[str, ...] | None:
     """The members of a list, each once, in plain words.
 
@@ -285,7 +311,8 @@ def parse_members(text: str, separator: str | None) -> tuple[str, ...] | None:
     >>> parse_members("Rock; jazz;ROCK", ";")
     ('rock', 'jazz')
     """
-    members = (" ".join(words_of(part)) for part in split_names(text, separator))
+    parts = split_names(text) if separator is None else split_members(text, separator)
+    members = (" ".join(words_of(part)) for part in parts)
     return tuple(dict.fromkeys(filter(None, members))) or None
 
 
@@ -297,7 +324,8 @@ def parse_people(text: str, separator: str | None) -> tuple[str, ...] | None:
     >>> parse_people("Auer, P., Freund, Y., and Schapire, R.", None)
     ('p auer', 'y freund', 'r schapire')
     """
-    keys = map(author_key, split_names(text, separator))
+    parts = split_names(text) if separator is None else split_members(text, separator)
+    keys = map(author_key, parts)
     return tuple(dict.fromkeys(filter(None, keys))) or None
 
 

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from scdp.compare.amounts import parse_date, parse_duration, parse_place, parse_year
-from scdp.compare.cells import cell_text, placeholder_key, year
+from scdp.compare.amounts import parse_date, parse_pages
+from scdp.compare.cells import cell_text, placeholder_key
 from scdp.compare.content import has_street_word
-from scdp.compare.names import has_legal_form, nickname_groups, to_latin, word_set, words_of
-from scdp.compare.words import WEAK, parse_codes_in_text
+from scdp.compare.languages.letters import word_set
+from scdp.compare.names import has_legal_form
+from scdp.table import forms
+from scdp.table.hints import hints_of
 from scdp.table.records import Records
 
 MOST, MANY, SOME, FEW = 0.9, 0.7, 0.3, 0.05
@@ -26,75 +28,29 @@ CATEGORIES, TIMES, LONG_CATEGORY = 30, 10, 2.5
 FEWEST_NAMES = 8
 LONG_TEXT, LONG_WORDS = 40, 5
 VERY_LONG_TEXT = 200
-LONG_DATE, LONG_YEAR = 30, 12
+LONG_YEAR = 12
+LONG_ADDRESS = 100
+# Seconds since 1970 have so many digits.
+LONG_TIMESTAMP = 9
 # Distinct cells that are looked at; of more, those at even steps.
 MOST_LOOKED_AT = 3_000
 N_EXAMPLES = 3
 LONGEST_EXAMPLE = 40
-YEARS = range(1500, 2100)
 
 # Texts that stand for nothing wherever they are, and those that do if they are among the commonest.
 _NOTHING = word_set("n/a #n/a n.a. null nan nil - -- --- . .. ? ?? ??? <na> <null> (null) none/unknown #null! \\n")
 _MAYBE_NOTHING = word_set(
     "na none unknown unk missing undefined tbd tba blank empty not_available not_applicable not_known no_data "
-    "unbekannt unk. inconnu desconocido keine x xx xxx xxxx 1900-01-01 01/01/1900 1970-01-01 123456789"
+    "unbekannt unk. inconnu desconocido keine x xx xxx xxxx 1900-01-01 01/01/1900 1970-01-01 123456789 "
+    "123-45-6789 123-456-7890"
 )
-_NO_DATE_OR_CODE = re.compile(
-    r"0{3,}|9{4,}|(?:0000|9999)[-/.](?:00|99)[-/.](?:00|99)|(?:00|99)[-/.](?:00|99)[-/.](?:0000|9999)"
-)
+# Where they are rare: "test" may be a part of the data too.
+_TESTS = word_set("test testing asdf dummy")
+_NO_EMAIL = re.compile(r"(none|na|no|null|test|noemail|no-?reply|example|unknown|x+)@[\w-]+\.\w+")
+_NO_DATE = re.compile(r"(?:0000|9999)(?:00|99){2}|(?:00|99){2}(?:0000|9999)")
+# Where every other number is smaller than this share of it, 999 stands for nothing.
+OUTSTANDING = 1 / 3
 COMMON_ENOUGH, SHARE_ENOUGH = 2, 0.002
-
-_HINTS = {
-    "first name": "first firstname fname given givenname forename vorname prenom nombre voornaam christian fn middle "
-    "mname",
-    "last name": "last lastname lname sur surname family familyname nachname nom apellido apellidos cognome "
-    "achternaam ln maiden",
-    "full name": "fullname person author actor director customer patient contact kunde speaker player owner",
-    "name": "name names naam nome artist singer band label",
-    "proper noun": "mention mentions entity noun nouns propn antecedent",
-    "company": "company firm employer org organisation organization business firma societe empresa manufacturer brand "
-    "maker publisher vendor supplier label studio club team restaurant shop store institution affiliation university",
-    "date": "date dob birth birthdate born day datum geburtsdatum naissance released release created modified",
-    "phone": "phone tel telephone mobile cell fax telefon telefono handy fon",
-    "address": "address addr street strasse road adresse direccion calle rue indirizzo via straat",
-    "place": "city town suburb place village county ort stadt ville ciudad region district country land "
-    "birthplace location",
-    "code": "zip postcode postal plz zipcode ssn soc sec id isbn issn doi ean upc sku asin code number no nr num "
-    "account iban serial reference ref key passport licence license model",
-    "amount": "price cost amount revenue salary income total preis prix precio umsatz value fee budget turnover "
-    "balance",
-    "duration": "length duration runtime time dauer laufzeit playtime running",
-    "people": "authors author coauthors actors cast artists editors directors members writers names creators",
-    "title": "title song track album book paper movie film headline product item subject venue journal "
-    "booktitle conference work release",
-    "venue": "venue journal booktitle conference proceedings series",
-    "list": "genre genres category categories tag tags keyword keywords topic topics subjects languages countries",
-    "notes": "note notes comment comments remark remarks memo bemerkung bemerkungen kommentar observaciones remarque",
-    "origin": "part split fold source dataset partition subset origin src sample",
-    "latitude": "lat latitude breitengrad breite",
-    "longitude": "lon lng long longitude laengengrad laenge",
-    "year": "year yr jahr annee ano by",
-    "month": "month bm monat mois mes mo",
-    "day": "day bd tag jour dia",
-}
-_HINT_WORDS = {look: word_set(words) for look, words in _HINTS.items()}
-
-_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+")
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
-_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
-_MONEY = re.compile(
-    r"(?:[$€£¥]|usd|eur|gbp|chf)\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*(?:[$€£¥]|usd|eur|gbp|chf)", re.IGNORECASE
-)
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
-_URL = re.compile(
-    r"(?:[a-z]+://\S+|www\.\S+|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|io|de|uk|fr|co|eu)(?:/\S*)?)", re.IGNORECASE
-)
-_PHONE = re.compile(r"\+?[\d\s()./-]{7,20}(?:\s*(?:x|ext\.?)\s*\d+)?", re.IGNORECASE)
-_PHONE_MARKS = re.compile(r"^\+|^00|^\(?0|\(\d+\)|\d[-/. ]\d")
-_NAME = re.compile(r"[^\W\d_]+\.?(?:[ ,'’.-]+[^\W\d_]*\.?){0,5}")
-_CODE = re.compile(r"(?=.*\d)[\w-]+(?:[ ./][\w-]+){0,2}")
-_WORD = re.compile(r"[^\W\d_]+")
-_BIBLIOGRAPHY = re.compile(r"\b(?:and|&)\b|&|[^\W\d_]{2,}, (?:[^\W\d_]\.[ -]?)+(?:,|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -131,18 +87,6 @@ def look_at(records: Records, name: str) -> ColumnLook:
     return ColumnLook(name, look, tuple(texts), missing, hints, separator)
 
 
-def hints_of(name: str) -> frozenset[str]:
-    """What the name of a column hints at.
-
-    Example
-    -------
-    >>> sorted(hints_of("fname_c1")), sorted(hints_of("dateOfBirth")), sorted(hints_of("x7"))
-    (['first name'], ['date'], [])
-    """
-    words = {to_latin(part) for part in _NAME_PARTS.findall(name)} | {re.sub(r"[^a-z]", "", to_latin(name))}
-    return frozenset(look for look, known in _HINT_WORDS.items() if words & known)
-
-
 def _placeholders(texts: Sequence[str]) -> tuple[str, ...]:
     """Texts of the column that stand for a missing cell."""
     counts = Counter(map(placeholder_key, texts))
@@ -151,10 +95,26 @@ def _placeholders(texts: Sequence[str]) -> tuple[str, ...]:
         key
         for key, count in counts.items()
         if key in _NOTHING
-        or (count >= enough and (key.replace(" ", "_") in _MAYBE_NOTHING or _NO_DATE_OR_CODE.fullmatch(key)))
+        or (count >= enough and (key.replace(" ", "_") in _MAYBE_NOTHING or _NO_EMAIL.fullmatch(key) or _is_blank(key)))
+        or (key == "999" and count >= enough and _stands_out(key, counts))
+        or (key in _TESTS and enough <= count <= FEW * len(texts))
     }
     first = {placeholder_key(text): text for text in reversed(texts) if placeholder_key(text) in found}
     return tuple(sorted(first.values())) if len(found) < len(counts) else ()
+
+
+def _is_blank(key: str) -> bool:
+    """Whether digits, whatever their marks, are all zeros, all nines, or a date of these."""
+    bare = re.sub(r"[\s()/.+-]", "", key)
+    alike = (len(bare) >= 3 and set(bare) == {"0"}) or (len(bare) >= 4 and set(bare) == {"9"})
+    # An amount of nothing is a number.
+    return (alike and not forms.DECIMAL.fullmatch(key)) or bool(_NO_DATE.fullmatch(bare))
+
+
+def _stands_out(key: str, counts: Counter[str]) -> bool:
+    """Whether other numbers are all much smaller."""
+    others = [float(text.replace(",", "")) for text in counts if text != key and forms.NUMBER.fullmatch(text)]
+    return bool(others) and max(others) < OUTSTANDING * float(key)
 
 
 class _Cells:
@@ -182,92 +142,132 @@ def _look(cells: _Cells, hints: frozenset[str]) -> tuple[str, str | None]:
         return ("constant" if cells.n_distinct else "empty"), None
     if "notes" in hints and cells.share(lambda text: " " in text) > SOME:
         return "notes", None
-    for look, holds in _FORMATS:
-        if cells.share(holds) > MANY:
-            return look, None
-    if "year" in hints and cells.mean_length <= LONG_YEAR and cells.share(_is_year) > MOST:
-        return "year", None
-    if _is_date(cells, hints):
-        return "date", None
-    if _is_duration(cells, hints):
-        return "duration", None
-    if cells.share(_NUMBER.fullmatch) > MOST:
-        return _number(cells, hints), None
+    look = _of_form(cells, hints)
+    if look is not None:
+        return look, None
     separator = _separator(cells, hints)
     if separator is not None:
-        people = not separator or cells.share(lambda text: _lists_people(text, separator)) > MANY
+        people = not separator or cells.share(lambda text: forms.lists_people(text, separator)) > MANY
         return ("people" if people else "list"), separator or None
     if _is_category(cells) and not _is_of_names(cells, hints):
         return "category", None
     if _is_phone(cells, hints):
         return "phone", None
     if _is_identifier(cells):
-        return "identifier", None
+        return _key(hints), None
     return _text(cells, hints), None
+
+
+def _of_form(cells: _Cells, hints: frozenset[str]) -> str | None:
+    """The look of cells that tell it by their form: contacts, places, dates, lengths of time, numbers, pages."""
+    for look, holds in _FORMATS:
+        if cells.share(holds) > MANY:
+            return look
+    if "year" in hints and cells.mean_length <= LONG_YEAR and cells.share(forms.is_year) > MOST:
+        return "year"
+    dated = _date(cells, hints)
+    if dated is not None:
+        return dated
+    if "pages" in hints and cells.share(parse_pages) > MANY and cells.share(_is_range) > SOME:
+        return "pages"
+    if _is_duration(cells, hints):
+        return "duration"
+    measured = cells.share(forms.is_measure)
+    if measured > SOME and cells.share(lambda text: forms.is_measure(text) or forms.NUMBER.fullmatch(text)) > MOST:
+        return "amount"
+    amounts = cells.share(forms.is_amount)
+    if amounts > MOST and (cells.share(forms.tells_amount) > FEW or "amount" in hints):
+        return "amount"
+    if cells.share(forms.NUMBER.fullmatch) <= MOST:
+        return None
+    seconds = "record time" in hints and cells.mean_length >= LONG_TIMESTAMP
+    return "record time" if seconds else _number(cells, hints)
+
+
+def _is_range(text: str) -> bool:
+    found = parse_pages(text)
+    return found is not None and found.last > 0
 
 
 def _text(cells: _Cells, hints: frozenset[str]) -> str:
     """The look of cells that are texts."""
-    streets = cells.share(has_street_word)
-    if streets > (FEW if "address" in hints else 0.4) and not {"title", "full name", "company"} & hints:
+    if _is_address(cells, hints):
         return "address"
-    if (
-        "address" in hints
-        and cells.share(lambda text: re.search(r"\d", text) and re.search(r"[^\W\d_]{3}", text)) > SOME
-    ):
-        return "address"
-    if cells.share(_CODE.fullmatch) > MANY and cells.mean_words < 3:
+    keys = "key" in hints and cells.share(forms.is_key) > MANY
+    if keys or (cells.share(forms.CODE.fullmatch) > MANY and cells.mean_words < 3):
         return "code"
     if "proper noun" in hints and cells.mean_words <= LONG_WORDS:
         return "proper noun"
+    if "artist" in hints and cells.mean_words <= LONG_WORDS:
+        return "name"
     if cells.share(has_legal_form) > 0.15 or ("company" in hints and cells.mean_length <= LONG_TEXT):
         return "company"
-    names = cells.share(_NAME.fullmatch) > MANY and "title" not in hints
-    if names and cells.mean_words <= LONG_WORDS:
-        if "full name" in hints or {"first name", "last name"} <= hints:
-            return "full name"
-        for look in ("first name", "last name"):
-            if look in hints:
-                return look
-        if "place" in hints:
-            return "place"
-        if cells.share(_has_given_name) > 0.15:
-            return "first name" if cells.mean_words < 1.3 else "full name"
-        if "name" in hints:
-            return "name"
+    if cells.share(forms.NAME.fullmatch) > MANY and "title" not in hints and cells.mean_words <= LONG_WORDS:
+        look = _name(cells, hints)
+        if look is not None:
+            return look
     if cells.mean_length > VERY_LONG_TEXT:
         return "very long text"
     if cells.mean_length > LONG_TEXT or cells.mean_words > LONG_WORDS:
-        return "text with codes" if cells.share(_has_code) > SOME else "long text"
-    if cells.share(_has_code) > 0.5:
+        return "text with codes" if cells.share(forms.has_code) > SOME else "long text"
+    if cells.share(forms.has_code) > 0.5:
         return "text with codes"
     if "title" in hints and "venue" not in hints:
         return "title"
+    if "venue" in hints:
+        return "venue"
     return "word" if cells.mean_words < 1.3 else "short text"
+
+
+def _is_address(cells: _Cells, hints: frozenset[str]) -> bool:
+    """Numbers and streets; prose and products have words for streets too, but few numbers of houses."""
+    if {"title", "full name", "company"} & hints or cells.mean_length > LONG_ADDRESS:
+        return False
+    if "address" in hints:
+        numbered = cells.share(lambda text: re.search(r"\d", text) and re.search(r"[^\W\d_]{3}", text))
+        return numbered > SOME or cells.share(has_street_word) > FEW
+    if cells.mean_words > 2 * LONG_WORDS:
+        return False
+    housed = cells.share(lambda text: has_street_word(text) and forms.HOUSE_NUMBER.search(text))
+    return housed > 0.4 and "name" not in hints and cells.share(forms.has_code) < SOME
+
+
+def _name(cells: _Cells, hints: frozenset[str]) -> str | None:
+    """The look of cells that are words without digits: names of people, places and things."""
+    if "full name" in hints or {"first name", "last name"} <= hints:
+        return "full name"
+    for look in ("first name", "last name"):
+        if look in hints:
+            return look
+    if {"place", "address"} & hints or cells.share(forms.TOWN_AND_STATE.fullmatch) > SOME:
+        return "place"
+    if cells.share(forms.has_given_name) > 0.15:
+        return "first name" if cells.mean_words < 1.3 else "full name"
+    return "name" if "name" in hints else None
 
 
 def _number(cells: _Cells, hints: frozenset[str]) -> str:
     """The look of cells that are numbers: years, codes, amounts, parts of dates."""
-    values = [float(text.replace(",", "")) for text in cells.distinct if _NUMBER.fullmatch(text)]
+    texts = [text for text in cells.distinct if forms.NUMBER.fullmatch(text)]
+    values = [float(text.replace(",", "")) for text in texts]
     whole = all(value.is_integer() for value in values)
-    texts = [text for text in cells.distinct if _NUMBER.fullmatch(text)]
     for look, largest in (("latitude", 90), ("longitude", 360)):
         if look in hints and not whole and max(map(abs, values)) <= largest:
             return look
-    if "amount" in hints:
-        return "amount"
-    if whole and sum(int(value) in YEARS for value in values) > MOST * len(values) and "code" not in hints:
+    if whole and sum(int(value) in forms.YEARS for value in values) > MOST * len(values) and "code" not in hints:
         return "year"
     for look, largest in (("month", 12), ("day", 31)):
         if look in hints and whole and min(values) >= 1 and max(values) <= largest:
             return look
     if whole and min(values) >= 0 and "phone" in hints:
         return "phone"
+    if any("," in text for text in texts):
+        return "amount"
     lengths = Counter(map(len, texts))
     fixed = lengths.most_common(1)[0][1] > MANY * len(texts) and min(map(len, texts)) > 3
     padded = any(text.startswith("0") and len(text) > 1 for text in texts)
-    if whole and min(values) >= 0 and (fixed or padded or "code" in hints or "address" in hints):
-        return "identifier" if _is_identifier(cells) else "code"
+    if whole and min(values) >= 0 and (fixed or padded or {"code", "key", "address"} & hints):
+        return _key(hints) if _is_identifier(cells) else "code"
     if whole and _is_identifier(cells) and max(values) - min(values) < 2 * len(values):
         return "identifier"
     if _is_category(cells) and whole and cells.n_distinct <= 5:
@@ -277,65 +277,65 @@ def _number(cells: _Cells, hints: frozenset[str]) -> str:
     return "amount" if high > 20 * max(low, 1e-9) and high > 100 else "number"
 
 
-def _is_date(cells: _Cells, hints: frozenset[str]) -> bool:
-    """Texts with year and month in most, or with a year in nearly all and a hint."""
+def _key(hints: frozenset[str]) -> str:
+    """Keys that are all different are left out, but for those that things have elsewhere: postcodes, ISBN, models."""
+    return "code" if "key" in hints else "identifier"
 
-    def parsed(text: str) -> bool:
-        found = parse_date(text) if len(text) <= LONG_DATE and len(_WORD.findall(text)) <= 2 else None
-        return found is not None and found[1] > 0
 
-    if cells.share(_DECIMAL.fullmatch) > FEW:
-        return False
-    dated = cells.share(parsed)
-    if dated > MANY:
-        return True
-    short = cells.share(lambda text: len(text) <= LONG_DATE and year(text) and len(_WORD.findall(text)) <= 1)
-    return short > MANY and "date" in hints and cells.share(_NUMBER.fullmatch) < MOST
+def _date(cells: _Cells, hints: frozenset[str]) -> str | None:
+    """Dates: year and month in most, or a year in most and a hint; "year" where a column of dates has years alone."""
+    if cells.share(forms.DECIMAL.fullmatch) > FEW:
+        return None
+    dated = cells.share(forms.is_dated)
+    if dated <= MANY:
+        known = cells.share(lambda text: forms.is_short_date(text) and parse_date(text))
+        if "date" not in hints or known <= MANY or cells.share(forms.NUMBER.fullmatch) >= MOST:
+            return None
+        if dated <= FEW:
+            short = cells.share(lambda text: len(text) <= LONG_YEAR and forms.is_year(text))
+            return "year" if short > MANY else None
+    return "record time" if "record time" in hints else "date"
 
 
 def _separator(cells: _Cells, hints: frozenset[str]) -> str | None:
     """What parts the members of lists; "" if they are written as in a bibliography, None if these are no lists."""
+    if cells.share(forms.is_listed) > SOME:
+        return ","
+    if "list" in hints and "people" not in hints and _repeats_members(cells):
+        return ","
     for mark in (";", "|"):
         if cells.share(partial(_holds, mark)) > SOME:
             return mark
-    if "list" in hints and "people" not in hints and _repeats_members(cells):
-        return ","
-    if cells.share(lambda text: "," in text or _BIBLIOGRAPHY.search(text)) < SOME:
+    listed = cells.share(lambda text: "," in text or forms.BIBLIOGRAPHY.search(text))
+    if listed < (SOME / 2 if "people" in hints else SOME):
         return None
-    if cells.share(lambda text: _lists_people(text, ",")) > (MANY if "people" in hints else MOST):
+    if cells.share(lambda text: forms.lists_people(text, ",")) > (MANY if "people" in hints else MOST):
         commas = cells.share(lambda text: text.count(",") > 1) > FEW or "people" in hints
-        return "," if commas and cells.share(_BIBLIOGRAPHY.search) < SOME else "" if "people" in hints else None
-    if "people" in hints and cells.share(_BIBLIOGRAPHY.search) > SOME:
+        joined = cells.share(forms.BIBLIOGRAPHY.search)
+        return "," if commas and joined < SOME / 2 else "" if "people" in hints else None
+    if "people" in hints and cells.share(forms.BIBLIOGRAPHY.search) > SOME / 2:
         return ""
     return None
 
 
 def _repeats_members(cells: _Cells) -> bool:
-    """Whether cells are lists with commas of members that other lists have too."""
-    members = [part.strip().lower() for text in cells.distinct for part in text.split(",")]
-    return cells.share(partial(_holds, ",")) > FEW and len(set(members)) < SOME * len(members)
+    """Whether cells are lists of members that other lists have too."""
+    lists = [[part.strip().lower() for part in re.split("[,;|]", text)] for text in cells.distinct]
+    members = [member for each in lists for member in each]
+    total = sum(cells.counts[text] * len(each) for text, each in zip(cells.distinct, lists, strict=True))
+    several = sum(len(each) > 1 for each in lists) > FEW * len(lists)
+    return several and len(set(members)) < min(SOME * total, 0.8 * len(members))
 
 
 def _holds(mark: str, text: str) -> bool:
     return mark in text
 
 
-def _lists_people(text: str, separator: str) -> bool:
-    """Whether every member is a name of one to five words without digits, and some member has two."""
-    members = [part.strip() for part in (text.split(separator) if separator else re.split(r",|\band\b|&|;", text))]
-    members = [member for member in members if member]
-    return (
-        bool(members)
-        and all(len(member) <= 40 and len(member.split()) <= 5 and not re.search(r"\d", member) for member in members)
-        and any(len(member.split()) > 1 for member in members)
-    )
-
-
 def _is_of_names(cells: _Cells, hints: frozenset[str]) -> bool:
     """Whether few values that are often there are names of people all the same."""
-    if cells.share(_NAME.fullmatch) <= MANY or cells.n_distinct < FEWEST_NAMES:
+    if cells.share(forms.NAME.fullmatch) <= MANY or cells.n_distinct < FEWEST_NAMES:
         return False
-    return bool({"first name", "last name", "full name"} & hints) or cells.share(_has_given_name) > 0.5
+    return bool({"first name", "last name", "full name"} & hints) or cells.share(forms.has_given_name) > 0.5
 
 
 def _is_category(cells: _Cells) -> bool:
@@ -344,60 +344,30 @@ def _is_category(cells: _Cells) -> bool:
 
 
 def _is_phone(cells: _Cells, hints: frozenset[str]) -> bool:
-    def shaped(text: str) -> bool:
-        return bool(_PHONE.fullmatch(text)) and 7 <= sum(map(str.isdigit, text)) <= 15
-
-    marked = cells.share(lambda text: shaped(text) and _PHONE_MARKS.search(text))
-    return marked > (MANY if "phone" not in hints else 0.1) and cells.share(shaped) > MANY
+    if "key" in hints and "phone" not in hints:
+        return False
+    marked = cells.share(forms.is_marked_phone)
+    return marked > (MANY if "phone" not in hints else 0.1) and cells.share(forms.is_phone) > MANY
 
 
 def _is_identifier(cells: _Cells) -> bool:
     # All different, one word, with a digit: a key. Names and titles are all different too, but are many words
     # or have no digits; a measurement has a decimal point.
     all_different = cells.n_distinct == cells.n_texts >= FEW_RECORDS
-    return all_different and cells.share(_is_key) > MOST
-
-
-def _is_key(text: str) -> bool:
-    one_word = not any(map(str.isspace, text)) and any(map(str.isdigit, text))
-    return one_word and not _DECIMAL.fullmatch(text)
-
-
-def _has_code(text: str) -> bool:
-    return any(
-        not code.startswith(WEAK) and len(code) > 3 and not code.isdigit() for code in parse_codes_in_text(text) or ()
-    )
-
-
-def _is_year(text: str) -> bool:
-    found = parse_year(text)
-    return found is not None and (found < 100 or found in YEARS)
+    return all_different and cells.share(forms.is_key) > MOST
 
 
 def _is_duration(cells: _Cells, hints: frozenset[str]) -> bool:
     """Numbers or times, some of which say their unit; with a hint none need say it."""
-
-    def told(text: str) -> bool:
-        found = parse_duration(text) if len(text) <= LONG_DATE else None
-        return found is not None and found.known
-
-    if cells.share(lambda text: told(text) or _NUMBER.fullmatch(text)) <= MOST:
+    if cells.share(lambda text: forms.is_timed(text) or forms.NUMBER.fullmatch(text)) <= MOST:
         return False
-    return "duration" in hints or cells.share(told) > SOME
-
-
-def _has_given_name(text: str) -> bool:
-    return any(map(nickname_groups, words_of(text)))
-
-
-def _is_place(text: str) -> bool:
-    return parse_place(text) is not None and len(_DECIMAL.findall(text)) == 2
+    return "duration" in hints or cells.share(forms.is_timed) > SOME
 
 
 # Looks that the form of a cell tells by itself.
 _FORMATS: tuple[tuple[str, Callable[[str], object]], ...] = (
-    ("email", _EMAIL.fullmatch),
-    ("url", _URL.fullmatch),
-    ("coordinates", _is_place),
-    ("amount", _MONEY.fullmatch),
+    ("email", forms.EMAIL.fullmatch),
+    ("url", forms.URL.fullmatch),
+    ("coordinates", forms.is_place),
+    ("amount", forms.tells_amount),
 )

@@ -21,6 +21,8 @@ from scdp._parallel import count_workers, map_in_threads
 from scdp.errors import InputError
 
 MISSING = -1
+# So many codes are numbered in a kernel; of fewer, it would take longer to load.
+FEWEST_AT_ONCE = 50_000
 _CELLS = {str, type(None)}
 
 
@@ -80,6 +82,10 @@ class EncodedColumn:
 
 def number_again(codes: NDArray[np.int32], n_texts: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Codes in the order in which they appear, and what each was before."""
+    if len(codes) >= FEWEST_AT_ONCE:
+        from scdp.texts import number_by_appearance
+
+        return number_by_appearance(codes, n_texts)
     # Of several rows the last one written is the first of them; what is missing is written behind all texts.
     first = np.full(n_texts + 1, len(codes))
     first[codes[::-1]] = np.arange(len(codes))[::-1]
@@ -148,22 +154,20 @@ class Records:
         """The given rows (indices or a boolean mask), in that order."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         taken = Records(columns, self.source, self.numbers[rows])
-        taken._encoded.update(
-            (name, None if found is None else found.take(rows)) for name, found in self._encoded.items()
-        )
+        taken._encoded.update((name, None if found is None else found.take(rows)) for name, found in self._encodings())
         return taken
 
     def with_numbers(self, row_numbers: NDArray[np.int64]) -> Records:
         """The same records, which stand elsewhere in their source."""
         numbered = Records(self.columns, self.source, row_numbers)
-        numbered._encoded.update(self._encoded)
+        numbered._encoded.update(self._encodings())
         return numbered
 
     def select(self, names: Iterable[str]) -> Records:
         """Some of the columns."""
         columns = {name: self[name] for name in names}
         selected = Records(columns, self.source, self.row_numbers)
-        selected._encoded.update((name, found) for name, found in self._encoded.items() if name in columns)
+        selected._encoded.update((name, found) for name, found in self._encodings() if name in columns)
         return selected
 
     def encoded(self, name: str) -> EncodedColumn | None:
@@ -175,6 +179,10 @@ class Records:
     @cached_property
     def _encoded(self) -> dict[str, EncodedColumn | None]:
         return {}
+
+    def _encodings(self) -> list[tuple[str, EncodedColumn | None]]:
+        """What is encoded by now: another thread may encode more meanwhile."""
+        return list(self._encoded.items())
 
     def rows(self) -> Iterator[dict[str, str | None]]:
         """One dict a record, for people and reports; bulk work goes by column."""

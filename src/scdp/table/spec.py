@@ -13,9 +13,10 @@ import numpy as np
 from scdp import compare
 from scdp.compare import Comparison
 from scdp.compare.cells import cell_text
-from scdp.compare.names import words_of
+from scdp.compare.languages.letters import words_of
 from scdp.errors import InputError
 from scdp.table.columns import ColumnLook, look_at
+from scdp.table.forms import has_capital
 from scdp.table.records import LONGEST_ID, Records, unique_ids
 
 ID_COLUMNS = ("id", "record_id", "unique_id", "rec_id")
@@ -240,7 +241,7 @@ def propose(
             f"{records.source}: has {len(others):,} columns to compare, and comparisons are proposed for at most "
             f"{MOST_PROPOSED}; name the fields in a spec"
         )
-    fields = proposed_comparisons(records, others, entity, group is not None)
+    fields = proposed_comparisons(records, others, entity, group is not None, group)
     if not fields:
         raise InputError(f"{records.source}: no column is left to compare; name the fields in the spec")
     return Spec(entity, fields, id, group, source=source)
@@ -252,6 +253,10 @@ MIXED_UP = 0.01
 REPEATED = 0.9
 # Names in documents have at least this share of names of one word.
 SINGLE_WORDS = 0.2
+# Mentions have capitals in so many cells, or stand in columns of these names.
+CAPITALS = 0.5
+MENTIONS = ("text", "span", "head", "mention", "antecedent", "tokens", "word", "words", "name")
+MENTIONED = ("short text", "word", "title", "name", "full name", "first name", "last name", "company", "place")
 NAME_PARTS = ("first name", "last name")
 # A column repeats the label if it does so for at least so many clusters of two records or more.
 FEWEST_CLUSTERS = 10
@@ -263,6 +268,7 @@ LEFT_OUT = {
     "identifier": "every record has another one",
     "notes": "free notes say little about who it is",
     "origin": "says where a record is from, not what it is",
+    "record time": "says when the record was made, not what it is",
 }
 
 
@@ -282,15 +288,23 @@ class ProposedColumn:
 
 
 def proposed_comparisons(
-    records: Records, columns: Iterable[str], entity: str | None = None, in_documents: bool = False
+    records: Records,
+    columns: Iterable[str],
+    entity: str | None = None,
+    in_documents: bool = False,
+    group: str | None = None,
 ) -> list[Comparison]:
     """The comparisons of `propose_columns`, each once, in the order of the columns."""
-    rows = propose_columns(records, columns, entity, in_documents)
+    rows = propose_columns(records, columns, entity, in_documents, group)
     return list(dict.fromkeys(comparison for row in rows for comparison in row.comparisons))
 
 
 def propose_columns(
-    records: Records, columns: Iterable[str], entity: str | None = None, in_documents: bool = False
+    records: Records,
+    columns: Iterable[str],
+    entity: str | None = None,
+    in_documents: bool = False,
+    group: str | None = None,
 ) -> list[ProposedColumn]:
     """What each of the columns looks like, and comparisons that suit it: at most two a column.
 
@@ -304,6 +318,8 @@ def propose_columns(
         The column of known clusters: a column that repeats it is left out.
     in_documents
         Whether records are mentions in documents: names are then names in texts.
+    group
+        The column of documents: a column that is constant within each is left out.
 
     Example
     -------
@@ -312,9 +328,9 @@ def propose_columns(
     ['phone']
     """
     looks = {name: look_at(records, name) for name in columns}
-    if in_documents:
+    if in_documents or group is not None:
         looks = {name: _mentioned(look) for name, look in looks.items()}
-    reasons = _reasons(records, looks, entity)
+    reasons = _reasons(records, looks, entity, group)
     used = {name: look for name, look in looks.items() if name not in reasons}
     compared = _joined(used)
     for name, look in used.items():
@@ -324,10 +340,13 @@ def propose_columns(
 
 
 def _mentioned(look: ColumnLook) -> ColumnLook:
-    """Names of one word beside longer ones are names in texts."""
+    """Names of one word beside longer ones are names in texts; so are mentions, by the name of their column."""
     n_single = sum(" " not in text for text in look.texts)
     is_name = look.look in ("name", "full name", "company") and n_single > SINGLE_WORDS * len(look.texts)
-    return replace(look, look="proper noun") if is_name else look
+    if look.look in ("short text", "word", "title", "first name", "last name"):
+        is_name = sum(map(has_capital, look.texts)) > CAPITALS * len(look.texts)
+    named = look.look in MENTIONED and look.name.lower() in MENTIONS
+    return replace(look, look="proper noun") if is_name or named else look
 
 
 def _row(look: ColumnLook, comparisons: Sequence[Comparison], reason: str) -> ProposedColumn:
@@ -337,7 +356,9 @@ def _row(look: ColumnLook, comparisons: Sequence[Comparison], reason: str) -> Pr
     return ProposedColumn(look.name, look.look, tuple(comparisons), look.examples, look.missing, "; ".join(notes))
 
 
-def _reasons(records: Records, looks: Mapping[str, ColumnLook], entity: str | None) -> dict[str, str]:
+def _reasons(
+    records: Records, looks: Mapping[str, ColumnLook], entity: str | None, group: str | None
+) -> dict[str, str]:
     """Why columns are left out."""
     reasons: dict[str, str] = {}
     for name, look in looks.items():
@@ -345,11 +366,20 @@ def _reasons(records: Records, looks: Mapping[str, ColumnLook], entity: str | No
             reasons[name] = LEFT_OUT[look.look]
         elif look.look == "category" and "origin" in look.hints:
             reasons[name] = LEFT_OUT["origin"]
+        elif group is not None and _is_constant_within(records, name, group):
+            reasons[name] = "the same in all records of a document"
         elif entity is not None and _repeats_label(records, name, entity):
             reasons[name] = "repeats the label; add it to the spec if it is known beforehand"
     for name, others in _repeated_names(records, looks).items():
         reasons.setdefault(name, "repeats " + " and ".join(others))
     return reasons
+
+
+def _is_constant_within(records: Records, name: str, group: str) -> bool:
+    """Whether all records of each document have the same value, and some documents have several records."""
+    documents, cells = records[group].tolist(), records[name].tolist()
+    n_documents = len(set(documents))
+    return n_documents < len(documents) and len(set(zip(documents, cells, strict=True))) == n_documents
 
 
 def _repeats_label(records: Records, name: str, entity: str) -> bool:
@@ -471,6 +501,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "latitude": ("absolute",),
     "longitude": ("absolute",),
     "year": ("year",),
+    "pages": ("pages",),
     "month": ("absolute",),
     "day": ("absolute",),
     "code": ("code",),
@@ -483,6 +514,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "word": ("jaro_winkler",),
     "short text": ("company", "edit"),
     "title": ("title", "qgram_tfidf"),
+    "venue": ("venue", "edit"),
     "proper noun": ("proper_noun", "company"),
     "text with codes": ("codes_in_text", "soft_tokens"),
     "long text": ("soft_tokens", "qgram_tfidf"),

@@ -15,19 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from scdp.compare import Comparison, ComparisonError, make_comparison
-from scdp.compare.prepared import cell_text
+from scdp.compare.prepared import Frequencies, cell_text
 from scdp.errors import InputError
 from scdp.io.untrusted import parse_json, read_bytes
+from scdp.table.frequencies import WANTED, find_frequencies
 from scdp.table.records import Records
 from scdp.table.spec import Spec, propose_columns
 
 COLUMN_KEYS = ("entity", "id", "group", "source")
 SPEC_KEYS = (*COLUMN_KEYS, "at_most_one", "link_only", "field", "golden")
-LARGEST_FILE = 1 << 20
+LARGEST_FILE = 4 << 20
 MOST_FIELDS = 500
 # The reader of TOML takes time in the square of the parts of a dotted key.
 MOST_DOTS = 100
-FIELD_KEYS = ("kind", "column", "of", "clean", "scale", "separator", "threshold", "order", "missing", "name")
+OPTION_KEYS = ("of", "clean", "scale", "separator", "threshold", "order", "missing", "frequencies", "name")
+FIELD_KEYS = ("kind", "column", *OPTION_KEYS)
 
 
 def read_spec(path: str | Path) -> Spec:
@@ -38,12 +40,12 @@ def read_spec(path: str | Path) -> Spec:
         text = read_bytes(Path(path), LARGEST_FILE).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}; save it as UTF-8") from error
-    return read_spec_text(text, str(path))
+    return read_spec_text(text, str(path), Path(path).parent)
 
 
-def read_spec_text(text: str, source: str) -> Spec:
-    """The spec in a TOML text; `source` is named in error messages."""
-    return _SpecFile(text, source).read()
+def read_spec_text(text: str, source: str, folder: Path | None = None) -> Spec:
+    """The spec in a TOML text; `source` is named in error messages, and `folder` is where files that it names are."""
+    return _SpecFile(text, source, folder).read()
 
 
 def write_spec(spec: Spec) -> str:
@@ -63,8 +65,8 @@ def write_spec(spec: Spec) -> str:
 class _SpecFile:
     """One TOML text being read; knows on which line a setting stands."""
 
-    def __init__(self, text: str, source: str) -> None:
-        self.lines, self.source = text.splitlines(), source
+    def __init__(self, text: str, source: str, folder: Path | None = None) -> None:
+        self.lines, self.source, self.folder = text.splitlines(), source, folder
         crowded = next((n for n, line in enumerate(self.lines, start=1) if line.count(".") > MOST_DOTS), None)
         if crowded is not None:
             raise InputError(f"{source}, line {crowded}: has more than {MOST_DOTS} dots; no spec needs them")
@@ -119,10 +121,18 @@ class _SpecFile:
         self._check_types(table, index)
         settings = dict(table)
         kind, columns = settings.pop("kind"), settings.pop("column")
+        if "frequencies" in settings:
+            settings["frequencies"] = self._frequencies(settings["frequencies"], index)
         try:
             return make_comparison(kind, columns, **settings)
         except ComparisonError as error:
             raise self._error(str(error), error.key, index) from error
+
+    def _frequencies(self, given: object, index: int) -> dict[str, int]:
+        found = find_frequencies(given, self.folder)
+        if found is None:
+            raise self._error(f"frequencies must be {WANTED}", "frequencies", index)
+        return found
 
     def _check_keys(self, table: dict[str, Any], known: Sequence[str], index: int | None) -> None:
         for key in table:
@@ -140,6 +150,8 @@ class _SpecFile:
                 wanted = {"clean": "a list of steps", "missing": "a list of texts"}.get(
                     key, "a name or a list of names"
                 )
+            elif key == "frequencies":
+                continue
             else:
                 wrong, wanted = not isinstance(value, str), "a text in quotes"
             if wrong:
@@ -185,13 +197,17 @@ def _field_settings(comparison: Comparison) -> dict[str, Any]:
         "threshold": comparison.threshold,
         "order": comparison.order,
         "missing": list(comparison.missing) or None,
+        "frequencies": comparison.frequencies,
     }
     automatic = make_comparison(comparison.kind, columns, comparison.of).name
     settings["name"] = None if comparison.name == automatic else comparison.name
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _toml(value: str | float | list[str]) -> str:
+def _toml(value: str | float | list[str] | Frequencies) -> str:
+    if isinstance(value, Frequencies):
+        pairs = "".join(f"  [{_toml(str(text))}, {count}],\n" for text, count in value.counts.items())
+        return f"[\n{pairs}]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
@@ -229,7 +245,10 @@ PHRASES = {
     "relative": "relative difference of {}",
     "duration": "difference of lengths in {}",
     "year": "years between {}",
+    "venue": "venue in {}, words shortened or an acronym",
+    "pages": "pages of {}, the last one cut short or left out",
     "geo": "kilometres between {}",
+    "cosine": "angle between vectors in {}",
     "category": "whether {} is the same category",
     "tfidf": "words of {} by rarity",
     "qgram_tfidf": "letters of {} by rarity",
@@ -269,7 +288,7 @@ def _heading(spec: Spec, records: Records) -> Iterator[str]:
     used = {name for comparison in spec.fields for name in comparison.columns}
     columns = [name for name in records.names if name not in {spec.entity, spec.id, spec.group, spec.source}]
     entity = spec.entity if spec.entity in records.names else None
-    for row in propose_columns(records, columns, entity) if not used.issuperset(columns) else ():
+    for row in propose_columns(records, columns, entity, group=spec.group) if not used.issuperset(columns) else ():
         if row.column in used:
             continue
         why = f"{row.note}; " if row.note and not row.comparisons else ""

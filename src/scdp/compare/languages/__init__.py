@@ -1,0 +1,1 @@
+"""Tables of languages: what one name may also be, and Latin letters for other writing."""
