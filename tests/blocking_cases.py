@@ -8,10 +8,10 @@ from itertools import combinations, product
 
 import numpy as np
 
-from scdp.blocking.hashes import scattered
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.compare.cells import STANDARD, clean
+from scdp.hashing import scatter_rows
 from scdp.table.records import Records, records_from
 
 LETTERS = "abcdé"
@@ -78,7 +78,7 @@ def _overlapping(rule: Overlap, records: Records, max_block: int) -> set[tuple[i
 
 
 def _neighbours(rule: Neighbourhood, records: Records) -> set[tuple[int, int]]:
-    ties = scattered(np.arange(len(records), dtype=np.int32))
+    ties = scatter_rows(np.arange(len(records), dtype=np.int32))
     last = (1, "")
 
     def key(row: int):

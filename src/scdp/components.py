@@ -23,6 +23,21 @@ class Components:
 
     Component c holds the records members[offsets[c]:offsets[c + 1]], ascending; components are in the order of
     their smallest record.
+
+    Attributes
+    ----------
+    labels : array of int32 (record,)
+        The smallest record of the component.
+    offsets : array of int (component + 1,)
+        Where each component begins among the members.
+    members : array of int32 (record,)
+        The records, by component.
+
+    Example
+    -------
+    >>> found = connected_components(4, [([0], [2])])
+    >>> [found[c].tolist() for c in range(len(found))]
+    [[0, 2], [1], [3]]
     """
 
     labels: Rows
@@ -51,10 +66,27 @@ class Components:
 
 
 def connected_components(n_records: int, edges: Iterable[tuple[ArrayLike, ArrayLike]]) -> Components:
-    """The components of records 0 to n_records - 1 under edges that come in chunks of two arrays."""
+    """The components of records 0 to n_records - 1 under edges that come in chunks of two arrays.
+
+    Parameters
+    ----------
+    n_records : int
+        How many records there are.
+    edges : iterable of pairs of arrays
+        The records at the two ends of edges, in chunks.
+
+    Returns
+    -------
+    Components
+
+    Example
+    -------
+    >>> connected_components(4, [([0], [2])]).labels.tolist()
+    [0, 1, 0, 3]
+    """
     parents = np.arange(n_records, dtype=np.int32)
     for ends in edges:
-        left, right = (_checked(end, n_records) for end in ends)
+        left, right = (_check_rows(end, n_records) for end in ends)
         if len(left) != len(right):
             raise InputError(f"edges: {len(left)} left ends and {len(right)} right ones; give as many")
         unite(parents, left, right)
@@ -65,7 +97,7 @@ def connected_components(n_records: int, edges: Iterable[tuple[ArrayLike, ArrayL
     return Components(parents, np.append(starts, n_records).astype(np.int64), members)
 
 
-def _checked(end: ArrayLike, n_records: int) -> Rows:
+def _check_rows(end: ArrayLike, n_records: int) -> Rows:
     rows = np.asarray(end)
     if rows.size and not (rows.min() >= 0 and rows.max() < n_records):
         raise InputError(f"edges: an end is not among the records 0 to {n_records - 1}; check the pairs")
@@ -74,7 +106,7 @@ def _checked(end: ArrayLike, n_records: int) -> Rows:
 
 @kernel
 def root_of(parents: Rows, row: int) -> int:
-    """The root of a record; on the way every second one is hung higher."""
+    """The root of a record; on the way each record gets its grandparent as parent, so that the next search is short."""
     while parents[row] != row:
         parents[row] = parents[parents[row]]
         row = parents[row]
@@ -94,6 +126,6 @@ def unite(parents: Rows, left: Rows, right: Rows) -> None:
 
 @kernel
 def flatten(parents: Rows) -> None:
-    """Hang every record at its root; a parent is never larger than its child."""
+    """Make the root of every record its parent; a parent is never larger than its child."""
     for row in range(len(parents)):
         parents[row] = parents[parents[row]]

@@ -33,10 +33,10 @@ class TextBytes(NamedTuple):
             encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
             content = b"".join(encoded)
             lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        return cls(np.frombuffer(content, dtype=np.uint8), offsets_of(lengths))
+        return cls(np.frombuffer(content, dtype=np.uint8), compute_offsets(lengths))
 
 
-def offsets_of(counts: NDArray[Any]) -> Integers:
+def compute_offsets(counts: NDArray[Any]) -> Integers:
     """Offsets from sizes."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
@@ -44,11 +44,11 @@ def offsets_of(counts: NDArray[Any]) -> Integers:
 def number_values(values: Integers) -> tuple[Codes, Integers]:
     """The place of each number among the distinct ones, in the order of appearance, and where each is first."""
     codes, rows = np.empty(len(values), np.int32), np.empty(len(values), np.int64)
-    count = number_numbers(values, free_slots(len(values)), codes, rows)
+    count = number_numbers(values, make_slots(len(values)), codes, rows)
     return codes, rows[:count].copy()
 
 
-def free_slots(n_values: int) -> Codes:
+def make_slots(n_values: int) -> Codes:
     """A table of free slots for so many values, of which at most half are taken in the end."""
     return np.full(1 << max(2 * n_values - 1, 1).bit_length(), -1, np.int32)
 
@@ -83,7 +83,7 @@ class WordLists(NamedTuple):
         words = sorted(set(every))
         places = dict(zip(words, range(len(words)), strict=True))
         ids = np.fromiter(map(places.__getitem__, every), np.int32, len(every))
-        return cls(words, ids, offsets_of(np.fromiter(map(len, lists), np.int64, len(lists))))
+        return cls(words, ids, compute_offsets(np.fromiter(map(len, lists), np.int64, len(lists))))
 
     def words_of(self, place: int) -> tuple[str, ...]:
         """The words of one list."""
@@ -95,7 +95,7 @@ def number_lists(ids: NDArray[Any], starts: Integers, more: Integers | None = No
     n_lists = len(starts) - 1
     more = np.zeros(n_lists, np.int64) if more is None else more
     codes, rows = np.empty(n_lists, np.int32), np.empty(n_lists, np.int64)
-    count = number_sequences(ids, starts, more, free_slots(n_lists), codes, rows)
+    count = number_sequences(ids, starts, more, make_slots(n_lists), codes, rows)
     return codes, rows[:count].copy()
 
 
@@ -136,7 +136,7 @@ def number_sequences(
 def take_lists(ids: Codes, starts: Integers, rows: Integers) -> tuple[Codes, Integers]:
     """Some of the lists: their ids one after another, and where each starts."""
     counts = starts[rows + 1] - starts[rows]
-    begins = offsets_of(counts)
+    begins = compute_offsets(counts)
     return ids[np.repeat(starts[rows] - begins[:-1], counts) + np.arange(begins[-1])], begins
 
 
@@ -178,6 +178,26 @@ def make_sets(ids: Codes, starts: Integers) -> tuple[Codes, Integers]:
     return found[:n_found].copy(), begins
 
 
+@kernel
+def number_by_appearance(codes: Codes, n_texts: int) -> tuple[Codes, Integers]:
+    """Codes in the order in which they appear, and what each was before; -1 stays."""
+    number = np.full(n_texts, -1, np.int32)
+    used = np.empty(n_texts, np.int64)
+    out = np.empty(len(codes), np.int32)
+    n_used = 0
+    for row in range(len(codes)):
+        code = codes[row]
+        if code < 0:
+            out[row] = -1
+            continue
+        if number[code] < 0:
+            number[code] = n_used
+            used[n_used] = code
+            n_used += 1
+        out[row] = number[code]
+    return out, used[:n_used].copy()
+
+
 class PlainWords(NamedTuple):
     """Words of texts in small letters; `counts` is how many each text has, -1 where it is not plain."""
 
@@ -192,7 +212,7 @@ class PlainWords(NamedTuple):
         most = int(np.isin(content, (_SPACE, _DOT, _HYPHEN)).sum()) + len(texts)
         ids, counts = np.empty(most, np.int32), np.empty(len(texts), np.int64)
         spans = np.empty((most, 2), np.int64)
-        n_words, n_ids = split_plain(content, offsets, most_words, free_slots(most), spans, ids, counts)
+        n_words, n_ids = split_plain(content, offsets, most_words, make_slots(most), spans, ids, counts)
         # A character for each byte; those of words are ASCII.
         whole = content.tobytes().decode("latin-1").lower()
         words = [whole[start:stop] for start, stop in spans[:n_words].tolist()]
@@ -215,17 +235,9 @@ def is_letter(byte: int) -> bool:
 
 
 @kernel
-def parts_words(byte: int) -> bool:
+def separates_words(byte: int) -> bool:
     """Whether a byte is a space, a dot or a hyphen."""
     return byte in (_SPACE, _DOT, _HYPHEN)
-
-
-@kernel
-def is_consonant(byte: int) -> bool:
-    """Whether a letter is a capital that is no vowel (Y is one)."""
-    small = byte | _TO_SMALL
-    vowel = small == 97 or small == 101 or small == 105 or small == 111 or small == 117 or small == 121
-    return byte < _SMALL_A and not vowel
 
 
 @kernel
@@ -240,10 +252,10 @@ def split_plain(
 ) -> tuple[int, int]:
     """Words of names that are plain: runs of ASCII letters, parted by spaces, dots and hyphens.
 
-    Not plain is a text with anything else, one that has small letters and a run of two or three capitals that are no
-    vowels, which may be initials, or one with too many words. Words are equal whatever their case, and numbered in the
-    order of appearance; `spans` (word, 2) are where each is first. counts[t] is how many words text t has, -1 where it
-    is not plain. `slots` is a table of free slots. Returns how many distinct words and how many ids there are.
+    Not plain is a text with anything else, one that has small letters and a run of two or three capitals, which may be
+    initials, or one with too many words. Words are equal whatever their case, and numbered in the order of appearance;
+    `spans` (word, 2) are where each is first. counts[t] is how many words text t has, -1 where it is not plain. `slots`
+    is a table of free slots. Returns how many distinct words and how many ids there are.
     """
     n_words, n_ids, last = 0, 0, len(slots) - 1
     for text in range(len(offsets) - 1):
@@ -253,8 +265,8 @@ def split_plain(
             if is_letter(letter):
                 has_small |= letter >= _SMALL_A
                 # A run that can be no initials counts as long.
-                run += 1 if is_consonant(letter) else 4
-            elif parts_words(letter):
+                run += 1 if letter < _SMALL_A else 4
+            elif separates_words(letter):
                 initials |= run == 2 or run == 3
                 run = 0
             else:

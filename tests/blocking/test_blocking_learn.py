@@ -19,10 +19,10 @@ from scdp.blocking import (
     tokens,
 )
 from scdp.blocking.by_size import SIZES, RulePool
-from scdp.blocking.cover import Demand, Kept, choose, greedy_path, without_superfluous
+from scdp.blocking.cover import Demand, Kept, choose_rules, drop_superfluous, find_greedy_path
 from scdp.blocking.estimates import count_partners
-from scdp.blocking.learn import kept_through_links
-from scdp.blocking.training import training_sample
+from scdp.blocking.learn import follow_links
+from scdp.blocking.training import draw_training_sample
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.paper.datasets import load_febrl3, load_restaurant
@@ -52,7 +52,7 @@ def some_known(labelled, share: float, seed: int = 0):
 def test_an_estimate_of_all_records_is_a_count(rule, max_block):
     records = random_records(90, seed=2)
     clusters = np.arange(90) // 4
-    sample = training_sample(records, clusters, None, max_block, 2, np.random.default_rng(0))
+    sample = draw_training_sample(records, clusters, None, max_block, 2, np.random.default_rng(0))
     found = sample.estimate(rule)
     pairs = pairs_of_rule(rule, records, max_block)
     kept = [(min(p), max(p)) in pairs for p in zip(sample.left.tolist(), sample.right.tolist(), strict=True)]
@@ -75,7 +75,7 @@ def test_a_sample_stands_for_many_records():
     codes, train = some_known(labelled, 0.1)
     rule = equal("surname", prefix("first_name", 1))
     few = np.flatnonzero((train >= 0) | (np.random.default_rng(0).random(len(codes)) < 0.2))
-    sample = training_sample(labelled.data.take(few), train[few], 20_000, 500, 10, np.random.default_rng(0))
+    sample = draw_training_sample(labelled.data.take(few), train[few], 20_000, 500, 10, np.random.default_rng(0))
     truth = len(candidate_pairs(labelled.data, Blocking((rule,))))
     assert 0.7 * truth < sample.estimate(rule).candidates < 1.4 * truth
 
@@ -100,7 +100,7 @@ def test_true_pairs_one_link_away():
             for i, j in pairs
         ]
         start += len(pairs)
-    found = kept_through_links(kept, links, sizes)
+    found = follow_links(kept, links, sizes)
     assert found.tolist() == reached
     assert kept.sum() < found.sum() < n_pairs
 
@@ -111,10 +111,10 @@ def test_the_cheapest_rules_that_keep_enough_are_chosen():
     kept = Kept(by_rule, families=np.array([0, 1, 2, 2]))
     costs = np.array([10.0, 10.0, 100.0, 1000.0])
     most, every = Demand(1, 0.99), Demand(1, 1.0)
-    assert choose(kept, costs, [most, every]) == {most: [0, 1], every: [0, 1, 3]}
+    assert choose_rules(kept, costs, [most, every]) == {most: [0, 1], every: [0, 1, 3]}
     # Asked for twice, a pair needs rules of two families; what only one family keeps needs one.
     twice = Demand(2, 1.0)
-    assert sorted(choose(kept, costs, [twice])[twice]) == [0, 1, 2, 3]
+    assert sorted(choose_rules(kept, costs, [twice])[twice]) == [0, 1, 2, 3]
     assert kept.by_rule.sum() == 60 + 49 + 99 + 1
 
 
@@ -140,7 +140,7 @@ def test_rules_are_taken_as_they_plainly_would_be():
         costs = rng.integers(1, 4, 12).astype(float)
         keeping = sum(by_rule[families == family].any(axis=0).astype(int) for family in range(5))
         needs = np.minimum(keeping, rng.integers(0, 3)).astype(np.int16)
-        path, n_met = greedy_path(by_rule, families, 5, costs, needs)
+        path, n_met = find_greedy_path(by_rule, families, 5, costs, needs)
         assert (path.tolist(), n_met.tolist()) == plain_greedy_path(by_rule, families, costs, needs)
 
 
@@ -164,7 +164,7 @@ def test_superfluous_rules_go_as_they_plainly_would(enough):
         rules = rng.permutation(9)[:7]
         families = rng.integers(0, 4, 7)
         needs = rng.integers(0, 3, 40).astype(np.int16)
-        found = without_superfluous(by_rule, rules, families, 4, needs, enough)
+        found = drop_superfluous(by_rule, rules, families, 4, needs, enough)
         assert found.tolist() == plainly_without_superfluous(by_rule, rules, families, needs, enough)
 
 
@@ -200,7 +200,7 @@ def test_blockings_for_several_recalls_are_those_for_each():
 def test_choosing_leaves_its_input_alone():
     by_rule = np.asfortranarray(np.random.default_rng(0).random((20, 50)) < 0.3)
     before = by_rule.copy()
-    choose(Kept(by_rule, np.arange(20) % 6), np.ones(20), [Demand(1, 1.0), Demand(3, 1.0)])
+    choose_rules(Kept(by_rule, np.arange(20) % 6), np.ones(20), [Demand(1, 1.0), Demand(3, 1.0)])
     assert np.array_equal(by_rule, before)
 
 

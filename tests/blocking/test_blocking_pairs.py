@@ -22,7 +22,7 @@ from scdp.blocking import (
     tokens,
     year,
 )
-from scdp.blocking.estimates import scaled_up_candidates
+from scdp.blocking.estimates import estimate_candidates
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.table.records import records_from
@@ -75,8 +75,8 @@ def test_a_sample_tells_how_many_candidates_there_would_be(links):
     # Most blocks of first letters are above the bound, and some of surnames.
     assert len(found.oversized) >= 2
     sample = records.take(np.sort(np.random.default_rng(0).permutation(20_000)[:4_000]))
-    assert scaled_up_candidates(sample, blocking, 20_000) == pytest.approx(len(found), rel=0.2)
-    assert scaled_up_candidates(records, blocking, 20_000) >= len(found)
+    assert estimate_candidates(sample, blocking, 20_000) == pytest.approx(len(found), rel=0.2)
+    assert estimate_candidates(records, blocking, 20_000) >= len(found)
 
 
 def test_a_sample_tells_how_many_candidates_an_overlap_would_make():
@@ -86,7 +86,7 @@ def test_a_sample_tells_how_many_candidates_an_overlap_would_make():
     blocking = Blocking((overlap(everything, rarity=0.8),))
     n_found = len(candidate_pairs(records, blocking))
     sample = records.take(np.sort(np.random.default_rng(0).permutation(20_000)[:8_000]))
-    assert scaled_up_candidates(sample, blocking, 20_000) == pytest.approx(n_found, rel=0.35)
+    assert estimate_candidates(sample, blocking, 20_000) == pytest.approx(n_found, rel=0.35)
 
 
 def test_links_add_what_is_one_step_away():
@@ -155,7 +155,7 @@ def test_a_giant_block_is_bounded_and_reported():
 
 
 def test_the_same_pairs_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("scdp.blocking.pairs.MEETINGS_AT_ONCE", 100)
+    monkeypatch.setattr("scdp.blocking.pairs.VISITS_AT_ONCE", 100)
     records = random_records(200, seed=7)
     blocking = Blocking(tuple(RULES), links=(equal("name"),), max_block=60)
     first = candidate_pairs(records, blocking, threads=1)
@@ -168,7 +168,7 @@ def test_the_same_pairs_for_any_number_of_threads(monkeypatch):
 
 
 def test_pairs_past_the_memory_limit_and_in_parquet_are_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("scdp.blocking.pairs.MEETINGS_AT_ONCE", 500)
+    monkeypatch.setattr("scdp.blocking.pairs.VISITS_AT_ONCE", 500)
     records = random_records(300, seed=9)
     blocking = Blocking((equal(prefix("name", 1)), equal("born")), max_block=300)
     held = candidate_pairs(records, blocking)

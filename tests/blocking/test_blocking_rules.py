@@ -23,7 +23,7 @@ from scdp.blocking import (
     year,
 )
 from scdp.blocking.hashes import hash_texts
-from scdp.blocking.keys import TextColumns, keys_of_texts, number_clean
+from scdp.blocking.keys import TextColumns, make_text_keys, number_clean
 from scdp.compare.cells import STANDARD, clean, clean_all
 from scdp.errors import InputError
 from scdp.table.records import records_from
@@ -98,7 +98,7 @@ def test_texts_cleaned_and_numbered_at_once_are_those_of_one_by_one():
 
 def test_columns_joined_and_encoded():
     records = records_from({"a": ["X", "x.", None, "y", None], "b": ["1", "1", "1", None, None]})
-    codes, texts = TextColumns(records).encoded(("a", "b"))
+    codes, texts = TextColumns(records).encode(("a", "b"))
     assert [texts[code] if code >= 0 else None for code in codes] == ["x 1", "x 1", "1", "y", None]
     assert len(set(texts)) == len(texts)
 
@@ -192,11 +192,11 @@ PART_EXPRESSIONS = [
 def test_keys_are_hashes_of_the_parts(expression: Expression, cells: list[str]) -> None:
     """Kernels go over bytes; the plain way makes each part as a text and hashes it."""
     texts = [found for found in dict.fromkeys(clean(cell, STANDARD) for cell in cells) if found]
-    table = keys_of_texts(expression, texts, TextBytes.of(texts))
+    table = make_text_keys(expression, texts, TextBytes.of(texts))
     if expression.exploded:
         parts = [expression.values()(one) for one in texts]
     else:
         parts = [[value] if value else [] for value in expression.value_of_each(texts)]
-    offsets, keys = table.listed()
+    offsets, keys = table.to_lists()
     assert np.diff(offsets).tolist() == list(map(len, parts))
     assert keys.tolist() == hash_texts([part for each in parts for part in each]).tolist()

@@ -7,8 +7,8 @@ import pytest
 
 from blocking_cases import pair_set, random_records
 from scdp.blocking import Blocking, candidate_pairs, equal, neighbourhood, overlap, qgrams, tokens, unseen
-from scdp.blocking.by_size import default_blocking
-from scdp.blocking.unseen import estimate_recall, unseen_share
+from scdp.blocking.by_size import make_default_blocking
+from scdp.blocking.unseen import estimate_recall, estimate_unseen_share
 from scdp.datasets import make_records
 from scdp.estimators.checks import propose_spec
 
@@ -18,26 +18,26 @@ def test_of_things_caught_by_chance_those_never_seen_are_counted(caught):
     rng = np.random.default_rng(0)
     times = rng.random((5, 20_000)) < caught
     never = ~times.any(axis=0)
-    found = unseen_share(times[:, ~never], np.ones(int((~never).sum())))
+    found = estimate_unseen_share(times[:, ~never], np.ones(int((~never).sum())))
     assert found == pytest.approx(never.mean(), abs=0.02)
-    assert unseen_share(times, np.ones(20_000)) == found
+    assert estimate_unseen_share(times, np.ones(20_000)) == found
 
 
 def test_where_some_are_harder_to_catch_it_is_a_lower_bound():
     rng = np.random.default_rng(1)
     times = rng.random((5, 20_000)) < rng.choice([0.1, 0.8], 20_000)
     never = ~times.any(axis=0)
-    assert 0.2 * never.mean() < unseen_share(times, np.ones(20_000)) < never.mean()
+    assert 0.2 * never.mean() < estimate_unseen_share(times, np.ones(20_000)) < never.mean()
 
 
 def test_what_is_unlikely_counts_less():
     caught = np.ones((3, 100), dtype=bool)
-    assert unseen_share(caught, np.ones(100)) == 0.0
+    assert estimate_unseen_share(caught, np.ones(100)) == 0.0
     caught[2] = False
     caught[1, :40] = False
-    sure = unseen_share(caught, np.ones(100))
-    assert 0.0 < unseen_share(caught, np.where(np.arange(100) < 40, 0.5, 1.0)) < sure
-    assert unseen_share(np.zeros((3, 0), dtype=bool), np.zeros(0)) == 0.0
+    sure = estimate_unseen_share(caught, np.ones(100))
+    assert 0.0 < estimate_unseen_share(caught, np.where(np.arange(100) < 40, 0.5, 1.0)) < sure
+    assert estimate_unseen_share(np.zeros((3, 0), dtype=bool), np.zeros(0)) == 0.0
 
 
 def test_pairs_are_counted_by_the_sets_of_columns_that_propose_them(monkeypatch):
@@ -56,7 +56,7 @@ def test_pairs_are_counted_by_the_sets_of_columns_that_propose_them(monkeypatch)
     every = sorted(set.union(*families))
     left, right = (np.array(ends) for ends in zip(*every, strict=True))
     seen = []
-    monkeypatch.setattr(unseen, "unseen_share", lambda caught, weight: seen.append(caught) or 0.25)
+    monkeypatch.setattr(unseen, "estimate_unseen_share", lambda caught, weight: seen.append(caught) or 0.25)
     assert estimate_recall(records, blocking, left, right, np.ones(len(left))) == 0.75
     assert all(alone)
     plain = np.array([[pair in family for pair in every] for family in families])
@@ -68,7 +68,7 @@ def test_pairs_are_counted_by_the_sets_of_columns_that_propose_them(monkeypatch)
 def test_the_estimate_is_near_what_people_lose():
     made = make_records(3_000, kind="people", seed=6)
     spec = propose_spec(made.data, {})
-    blocking = default_blocking(made.data, spec)
+    blocking = make_default_blocking(made.data, spec)
     for rules in (blocking.rules, blocking.rules[:4]):
         some = Blocking(rules)
         found = candidate_pairs(made.data, some)

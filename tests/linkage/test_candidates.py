@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from scdp import compare
 from scdp.blocking import Blocking, candidate_pairs, connected_components, equal, neighbourhood, overlap, prefix, tokens
-from scdp.blocking.candidates import search_of
+from scdp.blocking.by_size import ChosenBlocking
+from scdp.blocking.candidates import make_search
 from scdp.compare.features import Columns, Comparer
 from scdp.datasets import make_records
 from scdp.linkage import candidates
 from scdp.linkage.candidates import (
     Blocked,
-    WeighedPairs,
+    KeptPairs,
     break_up,
     compare_candidates,
     draw_strangers,
@@ -24,7 +27,6 @@ from scdp.linkage.candidates import (
     sample_candidates,
     sampled_share,
     sort_pairs,
-    weigh,
 )
 from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.prefilter import CUT
@@ -59,7 +61,8 @@ def blocked(n: int = 1_200) -> Blocked:
     choices = Choices(boosted=False, n_members=2)
     group = np.zeros_like(cluster)
     ensemble, _ = fit_ensemble(source, cluster, group, columns.layout, columns.sign, choices, 0)
-    return Blocked(make_records(n, kind="people", seed=4).data, FIELDS, BLOCKING, ensemble)
+    records = make_records(n, kind="people", seed=4).data
+    return Blocked(records, FIELDS, ensemble, lambda: ChosenBlocking(BLOCKING, 1.0))
 
 
 # ---- candidates ----
@@ -70,8 +73,8 @@ def test_records_in_any_order_have_the_same_candidates(links):
     records = make_records(1_000, kind="people", seed=3).data
     blocking = Blocking(BLOCKING.rules, links, BLOCKING.max_block)
     wanted = candidate_pairs(records, blocking)
-    search = search_of(records, blocking)
-    for rows in (np.argsort(search.homes), np.random.default_rng(0).permutation(1_000)):
+    search = make_search(records, blocking)
+    for rows in (np.argsort(search.block_number), np.random.default_rng(0).permutation(1_000)):
         left, right = search.pairs(rows.astype(np.int32))
         order = np.lexsort((right, left))
         np.testing.assert_array_equal([left[order], right[order]], [wanted.left, wanted.right])
@@ -80,8 +83,8 @@ def test_records_in_any_order_have_the_same_candidates(links):
 
 def test_records_of_a_block_are_neighbours_in_the_order_of_homes():
     names = np.array(list("abcde") * 40)
-    search = search_of(records_from({"name": names.tolist()}), Blocking((equal("name"),)))
-    ordered = names[np.argsort(search.homes, kind="stable")]
+    search = make_search(records_from({"name": names.tolist()}), Blocking((equal("name"),)))
+    ordered = names[np.argsort(search.block_number, kind="stable")]
     assert (ordered[1:] != ordered[:-1]).sum() == 4
 
 
@@ -104,7 +107,7 @@ def test_of_many_candidates_those_stay_that_may_be_matches(monkeypatch, settled_
     found = compare_candidates(blocked(), workers=2)
     wanted = candidate_pairs(blocked().records, BLOCKING)
     left, right = wanted.left.astype(np.int64), wanted.right.astype(np.int64)
-    every = weigh(found.ensemble, left, right, Comparer.of(blocked().records, FIELDS).compare(left, right))
+    every = KeptPairs(left, right, Comparer.of(blocked().records, FIELDS).compare(left, right))
     table = found.ensemble.table
     assert table is not None
     # Matches and strangers are told apart here by the evidence as by the learned score: the cut is not lowered.
@@ -157,7 +160,7 @@ def test_the_sample_is_about_as_large_as_asked_for():
 def test_the_sample_of_candidates_does_not_depend_on_the_order_of_rows(monkeypatch):
     monkeypatch.setattr(candidates, "SETTLED_BY", 300)
     records = blocked().records
-    search = search_of(records, BLOCKING)
+    search = make_search(records, BLOCKING)
     orders = np.arange(len(records)), np.random.default_rng(0).permutation(len(records))
     one, two = (sample_candidates(search, rows.astype(np.int32), len(records)) for rows in orders)
     np.testing.assert_array_equal(one, two)
@@ -185,22 +188,23 @@ def test_chains_of_unlikely_pairs_are_broken_up_and_others_left(monkeypatch):
     right = left + 1
     log_odds = np.where(np.arange(41) % 4 == 3, -4.5 + rng.random(41), 3.0)
     log_odds[-2:] = [-4.9, 2.0]
-    found = break_up(WeighedPairs(left, right, np.zeros((41, 1), dtype=np.float32), log_odds), 60)
+    # The features of these pairs are their log-odds.
+    judge = SimpleNamespace(mean_log_odds=lambda features: features[:, 0])
+    found = break_up(KeptPairs(left, right, log_odds[:, None].astype(np.float32)), 60, judge)
     assert connected_components(60, [(found.left, found.right)]).sizes.max() <= 5
     assert {(50, 51), (51, 52)} <= set(zip(found.left.tolist(), found.right.tolist(), strict=True))
     assert set(left[log_odds > 0]) <= set(found.left)
 
 
 def test_linked_pairs_are_joined_in_order():
-    def part(left: list[int], right: list[int]) -> WeighedPairs:
+    def part(left: list[int], right: list[int]) -> KeptPairs:
         ends = np.array(left, np.int64), np.array(right, np.int64)
-        return WeighedPairs(*ends, np.array(left, np.float32)[:, None], np.array(right, float))
+        return KeptPairs(*ends, np.array([left, right], np.float32).T)
 
-    joined = WeighedPairs.join([part([5, 1], [6, 3]), part([1], [2]), part([], [])])
+    joined = KeptPairs.join([part([5, 1], [6, 3]), part([1], [2]), part([], [])])
     assert joined.left.tolist() == [1, 1, 5]
     assert joined.right.tolist() == [2, 3, 6]
-    assert joined.features[:, 0].tolist() == [1, 1, 5]
-    assert joined.log_odds.tolist() == [2, 3, 6]
+    assert joined.features.tolist() == [[1, 2], [1, 3], [5, 6]]
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -216,7 +220,7 @@ def test_pairs_are_sorted_as_by_two_keys(dtype):
 def test_what_a_blocking_keeps_is_estimated_where_nobody_knows():
     given = blocked()
     assert compare_candidates(given).report.recall == 1.0
-    assert compare_candidates(given._replace(recall=0.9)).report.recall == 0.9
-    found = compare_candidates(given._replace(recall=np.nan))
+    assert compare_candidates(replace(given, choose=lambda: ChosenBlocking(BLOCKING, 0.9))).report.recall == 0.9
+    found = compare_candidates(replace(given, choose=lambda: ChosenBlocking(BLOCKING, np.nan)))
     assert 0.8 < found.report.recall < 1.0
     np.testing.assert_array_equal(found.pairs.left, compare_candidates(given).pairs.left)

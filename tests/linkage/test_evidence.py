@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scdp import compare
-from scdp.compare.features import NAMES, PHONES, PLACES, Layout, find_family
+from scdp.compare.features import NAMES, PHONES, PLACES, RELEASES, Layout, find_family
 from scdp.linkage import evidence as module
 from scdp.linkage.evidence import (
     AGREES,
@@ -144,7 +144,11 @@ def test_columns_that_agree_together_among_strangers_are_found(related: bool, ot
     assert gained < np.diff(single.log_ratio(np.array([alone, both])))[0] - 2.0
 
 
-@pytest.mark.parametrize("families", [(-1, -1), (NAMES, PHONES)], ids=["no family", "name and phone"])
+@pytest.mark.parametrize(
+    "families",
+    [(-1, -1), (NAMES, PHONES), (PLACES, RELEASES), (RELEASES, NAMES)],
+    ids=["no family", "name and phone", "place and release", "release and name"],
+)
 def test_columns_of_other_families_are_never_taken_to_depend(families: tuple[int, int]):
     features = households(np.random.default_rng(4), 50_000, True)
     layout = plain_layout(np.ones(6), np.full(6, -1))._replace(family=np.array([-1, *families, -1, -1, -1]))
@@ -156,6 +160,27 @@ def test_columns_of_other_families_are_never_taken_to_depend(families: tuple[int
 def test_families_follow_from_kinds_and_from_names_of_columns():
     fields = [compare.phone("tel"), compare.person_name("who"), compare.edit("home_town"), compare.edit("colour")]
     assert [find_family(field) for field in fields] == [PHONES, NAMES, PLACES, -1]
+    # An artist is a person by kind, and one of what songs of an album share.
+    fields = [compare.person_name("artist"), compare.edit("Album"), compare.year("when"), compare.edit("title")]
+    assert [find_family(field) for field in fields] == [RELEASES, RELEASES, RELEASES, -1]
+
+
+def test_songs_of_one_album_agree_in_more_than_chance_would_make():
+    """Albums share artist and year: who counts these three times takes all songs of an album for one."""
+    rng = np.random.default_rng(5)
+    n = 60_000
+    levels = np.where(rng.random((n, 5)) < 0.005, 0, 6)
+    of_one_album = rng.random(n) < 0.005
+    levels[of_one_album, 2:] = 0
+    features = features_at(levels)
+    song = features_at(np.array([[6, 6, 0, 0, 0]]))
+    said = {}
+    for family in (-1, RELEASES):
+        layout = Layout(np.ones(5), np.full(5, -1), np.arange(5), np.array([-1, -1, *[family] * 3]))
+        table = Evidence(layout, np.zeros((5, N_LEVELS))).in_table(features, features, n)
+        said[family] = float(table.log_ratio(song)[0] + table.log_odds_of_match)
+    assert said[RELEASES] < said[-1] - 2.0
+    assert said[RELEASES] < 0.0
 
 
 def test_what_comparisons_add_sums_up_to_the_log_ratio():

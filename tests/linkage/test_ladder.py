@@ -9,7 +9,7 @@ import pytest
 
 from scdp import EntityResolver
 from scdp.blocking import Blocking, by_size, candidate_pairs, equal, overlap, prefix, tokens
-from scdp.blocking.by_size import MANY, Ladder, Step, candidates_a_record, default_blocking, learn_ladder
+from scdp.blocking.by_size import MANY, Ladder, Step, estimate_candidates_a_record, learn_ladder, make_default_blocking
 from scdp.blocking.rules import Overlap
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
@@ -59,13 +59,13 @@ def test_the_most_thorough_blocking_that_is_cheap_enough_is_chosen(monkeypatch):
     # The last is taken whatever it costs.
     assert steps.choose(made.data, spec).blocking == two
     assert Ladder((Step(5, (one,)), Step(10, (three,)))).choose(made.data, spec).blocking == three
-    assert Ladder(()).choose(made.data, spec).blocking == default_blocking(made.data, spec)
+    assert Ladder(()).choose(made.data, spec).blocking == make_default_blocking(made.data, spec)
 
 
 def test_a_few_thousand_records_are_blocked_by_rules_for_any_table_too(monkeypatch):
     made, _ = people(60, 3)
     spec = spec_of(made)
-    learned_rules, default = (equal("surname"),), default_blocking(made.data, spec).rules
+    learned_rules, default = (equal("surname"),), make_default_blocking(made.data, spec).rules
     steps = Ladder((Step(10**6, (Blocking(learned_rules),)),))
     chosen = steps.choose(made.data, spec)
     assert set(chosen.blocking.rules) == {*learned_rules, *default}
@@ -76,7 +76,7 @@ def test_a_few_thousand_records_are_blocked_by_rules_for_any_table_too(monkeypat
 
 def test_the_default_blocking_keeps_most_true_pairs():
     made, cluster = people(400, 2)
-    found = candidate_pairs(made.data, default_blocking(made.data, spec_of(made)))
+    found = candidate_pairs(made.data, make_default_blocking(made.data, spec_of(made)))
     sizes = np.bincount(cluster)
     n_true = int((sizes * (sizes - 1) // 2).sum())
     assert (cluster[found.left] == cluster[found.right]).sum() > 0.95 * n_true
@@ -86,10 +86,10 @@ def test_the_default_blocking_keeps_most_true_pairs():
 def test_rules_for_many_records_stay_within_their_budget(monkeypatch):
     made, cluster = people(2000, 3)
     rules = learned().pool
-    names = by_size.column_names(spec_of(made))
+    names = by_size.list_columns(spec_of(made))
     found = {}
     for budget in (1.0, 8.0):
-        monkeypatch.setattr(by_size, "candidate_budget", lambda n, budget=budget: budget)
+        monkeypatch.setattr(by_size, "compute_candidate_budget", lambda n, budget=budget: budget)
         chosen = rules.choose(made.data, names)
         pairs = candidate_pairs(made.data, chosen.blocking)
         # The rules were counted one by one on these records, and share some of their pairs.
@@ -122,10 +122,10 @@ def test_what_an_overlap_costs_is_counted_where_its_rare_tokens_are_seen(monkeyp
 
 def test_very_large_tables_are_blocked_by_overlaps_only_where_other_rules_keep_too_little(monkeypatch):
     made, _ = people(2000, 3)
-    names = by_size.column_names(spec_of(made))
+    names = by_size.list_columns(spec_of(made))
     monkeypatch.setattr(by_size, "COUNTED_ON", 1)
     monkeypatch.setattr(by_size, "COUNTED_SHARE", 1.0)
-    monkeypatch.setattr(by_size, "candidate_budget", lambda n: 64.0)
+    monkeypatch.setattr(by_size, "compute_candidate_budget", lambda n: 64.0)
     monkeypatch.setattr(by_size, "token_bound", lambda most, n: 1000)
     monkeypatch.setattr(by_size, "ENOUGH_KEPT", 0.5)
     plain = learned().pool.choose(made.data, names)
@@ -137,7 +137,7 @@ def test_very_large_tables_are_blocked_by_overlaps_only_where_other_rules_keep_t
 
 
 def test_larger_tables_have_fewer_candidates_a_record():
-    budgets = [by_size.candidate_budget(n) for n in (1, 10_000, 100_000, 1_000_000, 10**9)]
+    budgets = [by_size.compute_candidate_budget(n) for n in (1, 10_000, 100_000, 1_000_000, 10**9)]
     assert budgets[0] == budgets[1] == 64
     assert 64 > budgets[2] > 16 > budgets[3] > 6
     assert budgets[4] == by_size.LEAST_CANDIDATES
@@ -146,16 +146,16 @@ def test_larger_tables_have_fewer_candidates_a_record():
 def test_columns_without_values_have_a_blocking():
     spec = Spec("entity", proposed_comparisons(people(60, 1)[0].data, ["surname"]))
     records = records_from({"surname": [None, None, None]})
-    assert len(candidate_pairs(records, default_blocking(records, spec))) == 0
+    assert len(candidate_pairs(records, make_default_blocking(records, spec))) == 0
 
 
 def test_candidates_of_many_records_are_judged_by_a_sample(monkeypatch):
     made, _ = people(2000, 3)
     blocking = Blocking((equal(prefix("surname", 2)),))
-    exact = candidates_a_record(made.data, blocking)
+    exact = estimate_candidates_a_record(made.data, blocking)
     assert exact == len(candidate_pairs(made.data, blocking)) / len(made)
     monkeypatch.setattr(by_size, "SAMPLE", 1000)
-    assert candidates_a_record(made.data, blocking) == pytest.approx(exact, rel=0.3)
+    assert estimate_candidates_a_record(made.data, blocking) == pytest.approx(exact, rel=0.3)
 
 
 def test_of_many_records_whole_clusters_are_taught(monkeypatch):

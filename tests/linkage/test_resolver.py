@@ -123,7 +123,7 @@ def test_the_order_of_new_rows_does_not_matter(kind: str):
     again, drawn = model.predict_with_posterior(shuffled)
     assert same_partition(again, labels[order])
     if kind == "vectors":  # records that are equal in all that is compared may change places
-        np.testing.assert_array_equal(drawn.draws, posterior.restricted(order).draws)
+        np.testing.assert_array_equal(drawn.draws, posterior.restrict(order).draws)
 
 
 def test_given_rows_keep_their_clusters_and_others_may_join():

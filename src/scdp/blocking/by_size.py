@@ -17,16 +17,16 @@ import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers
 from scdp.blocking.candidates import candidate_pairs
-from scdp.blocking.cover import Kept, by_gain, greedy_path
-from scdp.blocking.estimates import Sample, scaled_up_candidates
+from scdp.blocking.cover import Kept, find_greedy_path, sort_by_gain
+from scdp.blocking.estimates import Sample, estimate_candidates
 from scdp.blocking.expressions import qgrams, text, tokens
-from scdp.blocking.hashes import scattered
 from scdp.blocking.index import Oversized
 from scdp.blocking.keys import KeyMaker, TextColumns
-from scdp.blocking.learn import chosen_links, kept_through_links, learn_blockings
+from scdp.blocking.learn import choose_links, follow_links, learn_blockings
 from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, equal, identical, overlap, token_bound
-from scdp.blocking.training import profile, proposed_rules, training_sample
+from scdp.blocking.training import draw_training_sample, profile_column, propose_rules
 from scdp.errors import InputError
+from scdp.hashing import scatter_rows
 from scdp.table.records import Records
 from scdp.table.spec import Spec
 
@@ -103,17 +103,17 @@ class RulePool(NamedTuple):
         """From labelled records, by their columns `names`."""
         kept, precise = [], []
         rng = np.random.default_rng([seed, 7])
-        known = training_sample(records, cluster, len(records), MAX_BLOCK, WINDOW, rng)
-        rules = proposed_rules(known.maker.columns, names)
+        known = draw_training_sample(records, cluster, len(records), MAX_BLOCK, WINDOW, rng)
+        rules = propose_rules(known.maker.columns, names)
         for size in SIZES:
-            sample = known.standing_for(size)
-            estimates = sample.estimates(rules)
+            sample = known.stand_for(size)
+            estimates = sample.estimate_all(rules)
             kept.append([estimate.kept for estimate in estimates])
-            precise.append(chosen_links(sample, estimates))
+            precise.append(choose_links(sample, estimates))
         found = np.array(kept, dtype=bool)
         useful = np.flatnonzero(found[0].mean(axis=1) >= LEAST_KEPT)
         some = tuple(rules[number] for number in useful.tolist())
-        sizes = whole_clusters(sample.cluster_sizes)
+        sizes = take_whole_clusters(sample.cluster_sizes)
         if (sizes * (sizes - 1) // 2).sum() < FEWEST_LINKED * max(len(sizes), 1):
             taken = np.linspace(0, found.shape[2] - 1, min(found.shape[2], MOST_PAIRS)).astype(np.int64)
             found = found[:, useful][:, :, taken]
@@ -122,7 +122,7 @@ class RulePool(NamedTuple):
         links = tuple(tuple(np.flatnonzero(np.isin(useful, each)).tolist()) for each in precise)
         linked = np.array(
             [
-                [kept_through_links(each, by_rule[list(own)].any(axis=0), sizes) for each in by_rule]
+                [follow_links(each, by_rule[list(own)].any(axis=0), sizes) for each in by_rule]
                 for by_rule, own in zip(found, links, strict=True)
             ],
             dtype=bool,
@@ -155,7 +155,7 @@ class RulePool(NamedTuple):
         n = len(records)
         rules, kept = tuple(self.rules[number] for number in some), kept[some]
         candidates, tokens = count_candidates(records, rules)
-        budget = candidate_budget(n)
+        budget = compute_candidate_budget(n)
         # To index the tokens of all records takes time and memory that more candidates would take.
         charged = candidates + TOKEN_WORK * tokens
         costs = np.maximum(charged, candidates + RULE_WORK)
@@ -167,7 +167,7 @@ class RulePool(NamedTuple):
         families = np.array([each.index(tuple(sorted(set(found)))) for found in columns], dtype=np.int64)
         affordable = Kept(np.ascontiguousarray(kept[numbers]), families)
         chosen = spend(affordable, costs[numbers], charged[numbers], budget)
-        ordered = numbers[by_gain(affordable, costs[numbers], chosen)]
+        ordered = numbers[sort_by_gain(affordable, costs[numbers], chosen)]
         recall = hold_out(affordable, costs[numbers], charged[numbers], budget)
         return ChosenBlocking(Blocking((*(rules[number] for number in ordered), identical(*names))), recall)
 
@@ -201,13 +201,13 @@ class RulePool(NamedTuple):
         return cls(rules, n_pairs, bits, tuple(map(tuple, links)), linked)
 
 
-def whole_clusters(sizes: Integers) -> Integers:
+def take_whole_clusters(sizes: Integers) -> Integers:
     """The sizes of the first clusters that have so many pairs together, as many as teach anything."""
     upto = np.cumsum(sizes * (sizes - 1) // 2)
     return sizes[: int((upto <= MOST_PAIRS).sum())]
 
 
-def candidate_budget(n_records: int) -> float:
+def compute_candidate_budget(n_records: int) -> float:
     """Candidates a record that a table of so many records may have."""
     return max(MOST_CANDIDATES * min(1.0, SIZES[0] / max(n_records, 1)) ** FEWER, LEAST_CANDIDATES)
 
@@ -220,26 +220,26 @@ def count_candidates(records: Records, rules: tuple[Rule, ...]) -> tuple[Floats,
     n = len(records)
     candidates, tokens = np.zeros(len(rules)), np.zeros(len(rules))
     overlaps = np.array([isinstance(rule, Overlap) for rule in rules], dtype=bool)
-    few = sample_of(records, COUNTED_ON)
+    few = draw_sample(records, COUNTED_ON)
     others = [rule for rule in rules if not isinstance(rule, Overlap)]
-    candidates[~overlaps] = [estimate.candidates / max(n, 1) for estimate in few.estimates(others)]
+    candidates[~overlaps] = [estimate.candidates / max(n, 1) for estimate in few.estimate_all(others)]
     some = [rule for rule in rules if isinstance(rule, Overlap)]
     size = int(COUNTED_SHARE * n)
-    more = sample_of(records, size) if some and size > COUNTED_ON else few
-    candidates[overlaps] = [estimate.candidates / max(n, 1) for estimate in more.estimates(some)]
+    more = draw_sample(records, size) if some and size > COUNTED_ON else few
+    candidates[overlaps] = [estimate.candidates / max(n, 1) for estimate in more.estimate_all(some)]
     n_tokens = {
-        key: len(few.maker.expression_keys(key).listed()[1]) / max(few.n_records, 1)
+        key: len(few.maker.expression_keys(key).to_lists()[1]) / max(few.n_records, 1)
         for key in {rule.key for rule in some}
     }
     tokens[overlaps] = [n_tokens[rule.key] for rule in some]
     return candidates, tokens
 
 
-def sample_of(records: Records, size: int) -> Sample:
+def draw_sample(records: Records, size: int) -> Sample:
     """Some of the records, drawn alike on every machine, that stand for all of them."""
     n = len(records)
     if n > size:
-        order = np.argpartition(scattered(np.arange(n, dtype=np.int32)), size)
+        order = np.argpartition(scatter_rows(np.arange(n, dtype=np.int32)), size)
         records = records.take(np.sort(order[:size]))
     nobody = np.zeros(0, dtype=np.int64)
     m = len(records)
@@ -253,7 +253,7 @@ def spend(kept: Kept, costs: Floats, candidates: Floats, budget: float) -> list[
     left = budget
     n_families = int(kept.families.max(initial=-1)) + 1
     for redundancy in REDUNDANCIES:
-        path, _ = greedy_path(kept.by_rule, kept.families, n_families, costs, kept.needs(redundancy))
+        path, _ = find_greedy_path(kept.by_rule, kept.families, n_families, costs, kept.needs(redundancy))
         for rule in path.tolist():
             share = 1.0 if len(chosen) < FIRST_RULES else LARGEST_SHARE
             if rule in chosen or candidates[rule] > min(left, share * budget) or len(chosen) == MOST_RULES:
@@ -307,19 +307,19 @@ class Ladder(NamedTuple):
         like, which learned rules lose.
         """
         if not self.steps:
-            return ChosenBlocking(default_blocking(records, spec), float("nan"))
+            return ChosenBlocking(make_default_blocking(records, spec), float("nan"))
         chosen = self._choose_learned(records, spec)
         if len(records) > MANY:
             return chosen
-        rules = dict.fromkeys((*chosen.blocking.rules, *default_blocking(records, spec).rules))
+        rules = dict.fromkeys((*chosen.blocking.rules, *make_default_blocking(records, spec).rules))
         return ChosenBlocking(replace(chosen.blocking, rules=tuple(rules)), float("nan"))
 
     def _choose_learned(self, records: Records, spec: Spec) -> ChosenBlocking:
         fitting = [step for step in self.steps if step.n_records >= len(records)]
         if not fitting and self.pool is not None and self.pool.rules:
-            return self.pool.choose(records, column_names(spec))
+            return self.pool.choose(records, list_columns(spec))
         *others, last = (fitting or self.steps[-1:])[0].blockings
-        cheap = (each for each in others if candidates_a_record(records, each) <= MOST_CANDIDATES_A_RECORD)
+        cheap = (each for each in others if estimate_candidates_a_record(records, each) <= MOST_CANDIDATES_A_RECORD)
         return ChosenBlocking(next(cheap, last), float("nan"))
 
     def to_words(self) -> dict[str, Any]:
@@ -340,7 +340,7 @@ class Ladder(NamedTuple):
             raise InputError("'blockings' is not what belongs there") from error
 
 
-def column_names(spec: Spec) -> tuple[str, ...]:
+def list_columns(spec: Spec) -> tuple[str, ...]:
     """The columns that a spec compares."""
     return tuple(dict.fromkeys(name for field in spec.fields for name in field.columns))
 
@@ -378,7 +378,7 @@ def learn_ladder(records: Records, spec: Spec, cluster: Integers, seed: int) -> 
             # What cannot be blocked by rules that were learned still can by rules for any table.
             continue
         steps.append(Step(size, tuple(dict.fromkeys(found))))
-    return Ladder(tuple(steps), RulePool.learn(some, column_names(spec), known, seed) if steps else None)
+    return Ladder(tuple(steps), RulePool.learn(some, list_columns(spec), known, seed) if steps else None)
 
 
 def _take_some(records: Records, cluster: Integers, seed: int) -> tuple[Records, Integers]:
@@ -392,20 +392,20 @@ def _take_some(records: Records, cluster: Integers, seed: int) -> tuple[Records,
     return records.take(items), np.unique(cluster[items], return_inverse=True)[1]
 
 
-def candidates_a_record(records: Records, blocking: Blocking) -> float:
+def estimate_candidates_a_record(records: Records, blocking: Blocking) -> float:
     """About how many candidate pairs a record there would be, judged by a sample."""
     n = len(records)
     if n <= SAMPLE:
         return len(candidate_pairs(records, blocking)) / max(n, 1)
-    order = np.argsort(scattered(np.arange(n, dtype=np.int32)), kind="stable")
-    return scaled_up_candidates(records.take(np.sort(order[:SAMPLE])), blocking, n) / n
+    order = np.argsort(scatter_rows(np.arange(n, dtype=np.int32)), kind="stable")
+    return estimate_candidates(records.take(np.sort(order[:SAMPLE])), blocking, n) / n
 
 
-def default_blocking(records: Records, spec: Spec) -> Blocking:
+def make_default_blocking(records: Records, spec: Spec) -> Blocking:
     """Pairs that share a rare value, rare words or rare q-grams, in one column or over all of them."""
-    names = column_names(spec)
+    names = list_columns(spec)
     columns = TextColumns(records)
-    profiles = [found for name in names if (found := profile(columns, name)) is not None]
+    profiles = [found for name in names if (found := profile_column(columns, name)) is not None]
     if not profiles:
         return Blocking((equal(text(names[0])),))
     rules: list[Rule] = [equal(text(found.column)) for found in profiles]

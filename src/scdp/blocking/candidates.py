@@ -19,13 +19,13 @@ from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.pairs import (
     Pairs,
     Search,
-    collected,
-    homes,
-    linked_meetings,
-    linked_pairs,
-    linked_partners,
-    meetings,
-    partners,
+    build_linked_graphs,
+    collect_chunks,
+    count_visited,
+    count_visited_through_links,
+    find_partners,
+    find_partners_through_links,
+    number_by_block,
 )
 from scdp.blocking.rules import Blocking, check_count
 from scdp.errors import InputError
@@ -48,8 +48,8 @@ def write_pairs(
             tempfile.TemporaryDirectory(prefix="scdp-pairs-") as folder,
             duckdb.connect(f"{folder}/pairs.duckdb") as connection,
         ):
-            _limit(connection, folder, limit, threads)
-            _fill(connection, chunks)
+            _set_limits(connection, folder, limit, threads)
+            _fill_table(connection, chunks)
             connection.execute(
                 "COPY pairs TO $path (FORMAT parquet, COMPRESSION zstd, KV_METADATA {n_records: $n})",
                 {"path": str(unfinished), "n": str(n_records)},
@@ -61,13 +61,13 @@ def write_pairs(
         unfinished.unlink(missing_ok=True)
 
 
-def _limit(connection: Any, folder: str, limit: int, threads: int) -> None:
+def _set_limits(connection: Any, folder: str, limit: int, threads: int) -> None:
     connection.execute("SET memory_limit = $limit", {"limit": f"{max(limit, 2 * 10**8)}B"})
     connection.execute("SET temp_directory = $folder", {"folder": folder})
     connection.execute("SET threads = $threads", {"threads": threads})
 
 
-def _fill(connection: Any, chunks: Iterable[Pairs]) -> None:
+def _fill_table(connection: Any, chunks: Iterable[Pairs]) -> None:
     connection.execute('CREATE TABLE pairs ("left" INTEGER, "right" INTEGER)')
     for left, right in chunks:
         if len(left):
@@ -86,19 +86,40 @@ def pair_file_size(path: str | Path) -> tuple[int, int]:
 
 
 def read_pair_chunks(path: str | Path, pairs: int = 1 << 20) -> Iterator[Pairs]:
-    """The pairs of a file, so many at a time, in their order."""
+    """The pairs of a file, so many at a time, in their order.
+
+    Parameters
+    ----------
+    path : str or path
+        A file of `to_parquet` or `stream_candidate_pairs`.
+    pairs : int
+        How many at a time.
+
+    Yields
+    ------
+    left, right : arrays of int32
+
+    Example
+    -------
+    >>> from tempfile import TemporaryDirectory
+    >>> pairs = CandidatePairs(np.array([0, 0], np.int32), np.array([1, 2], np.int32), n_records=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     pairs.to_parquet(f"{folder}/pairs.parquet")
+    ...     [right.tolist() for left, right in read_pair_chunks(f"{folder}/pairs.parquet")]
+    [[1, 2]]
+    """
     total, _ = pair_file_size(path)
     for first in range(0, total, pairs):
-        yield _between(path, first, first + pairs)
+        yield _read_between(path, first, first + pairs)
 
 
 def read_all_pairs(path: str | Path) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
     """All pairs of a file, and the number of records."""
     total, n_records = pair_file_size(path)
-    return *_between(path, 0, total), n_records
+    return *_read_between(path, 0, total), n_records
 
 
-def _between(path: str | Path, first: int, last: int) -> Pairs:
+def _read_between(path: str | Path, first: int, last: int) -> Pairs:
     import duckdb
 
     with duckdb.connect() as connection:
@@ -126,7 +147,23 @@ _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**
 
 @dataclass(frozen=True, eq=False)
 class CandidatePairs:
-    """Pair p is the records left[p] < right[p]; pairs are distinct and sorted by left, then right."""
+    """Pair p is the records left[p] < right[p]; pairs are distinct and sorted by left, then right.
+
+    Parameters
+    ----------
+    left, right : arrays of int32 (pair,)
+        The rows of the two records of each pair.
+    n_records : int
+        How many records the table has.
+    oversized : tuple
+        What was done with blocks above the bound.
+
+    Example
+    -------
+    >>> pairs = CandidatePairs(np.array([0, 0], np.int32), np.array([1, 2], np.int32), n_records=4)
+    >>> len(pairs)
+    2
+    """
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -137,7 +174,23 @@ class CandidatePairs:
         return len(self.left)
 
     def chunks(self, pairs: int = 1 << 20) -> Iterator[Pairs]:
-        """The pairs, so many at a time."""
+        """The pairs, so many at a time.
+
+        Parameters
+        ----------
+        pairs : int
+            How many at a time.
+
+        Yields
+        ------
+        left, right : arrays of int32
+
+        Example
+        -------
+        >>> pairs = CandidatePairs(np.array([0, 0], np.int32), np.array([1, 2], np.int32), n_records=4)
+        >>> [left.tolist() for left, right in pairs.chunks(1)]
+        [[0], [0]]
+        """
         for first in range(0, len(self), pairs):
             yield self.left[first : first + pairs], self.right[first : first + pairs]
 
@@ -145,8 +198,23 @@ class CandidatePairs:
         """The share of the pairs of records with the same cluster that are candidates; 1 if there are none.
 
         Records of cluster -1 are unknown and left out.
+
+        Parameters
+        ----------
+        clusters : array of labels (record,)
+            The cluster of each record; -1, None or a missing value where it is unknown.
+
+        Returns
+        -------
+        float
+
+        Example
+        -------
+        >>> pairs = CandidatePairs(np.array([0, 0], np.int32), np.array([1, 2], np.int32), n_records=4)
+        >>> pairs.recall([0, 0, 1, 1])
+        0.5
         """
-        codes = known_clusters(clusters, self.n_records)
+        codes = encode_known_clusters(clusters, self.n_records)
         sizes = np.bincount(codes[codes >= 0])
         true = int((sizes * (sizes - 1) // 2).sum())
         kept = 0
@@ -155,28 +223,98 @@ class CandidatePairs:
         return kept / true if true else 1.0
 
     def report(self) -> str:
-        """How many pairs there are, and what was done with blocks above the bound."""
+        """How many pairs there are, and what was done with blocks above the bound.
+
+        Returns
+        -------
+        str
+
+        Example
+        -------
+        >>> pairs = CandidatePairs(np.array([0, 0], np.int32), np.array([1, 2], np.int32), n_records=4)
+        >>> print(pairs.report())
+        2 candidate pairs of 4 records, 0.5 a record
+        """
         per_record = len(self) / max(self.n_records, 1)
         lines = [f"{len(self):,} candidate pairs of {self.n_records:,} records, {per_record:.1f} a record"]
         return "\n".join([*lines, *map(str, self.oversized)])
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write the columns left and right; `from_parquet` reads them back."""
+        """Write the columns left and right; `from_parquet` reads them back.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced.
+
+        Example
+        -------
+        >>> from tempfile import TemporaryDirectory
+        >>> pairs = CandidatePairs(np.array([0, 0], np.int32), np.array([1, 2], np.int32), n_records=4)
+        >>> with TemporaryDirectory() as folder:
+        ...     pairs.to_parquet(f"{folder}/pairs.parquet")
+        ...     len(CandidatePairs.from_parquet(f"{folder}/pairs.parquet"))
+        2
+        """
         write_pairs(path, self.chunks(), self.n_records)
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> CandidatePairs:
-        """Read the pairs of a file of `to_parquet` or `stream_candidate_pairs`."""
+        """Read the pairs of a file of `to_parquet` or `stream_candidate_pairs`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        CandidatePairs
+
+        Example
+        -------
+        >>> from tempfile import TemporaryDirectory
+        >>> pairs = CandidatePairs(np.array([0, 0], np.int32), np.array([1, 2], np.int32), n_records=4)
+        >>> with TemporaryDirectory() as folder:
+        ...     pairs.to_parquet(f"{folder}/pairs.parquet")
+        ...     CandidatePairs.from_parquet(f"{folder}/pairs.parquet").right.tolist()
+        [1, 2]
+        """
         return cls(*read_all_pairs(path))
 
 
 def candidate_pairs(
     records: Records, blocking: Blocking, *, memory_limit: str | int = MEMORY_LIMIT, threads: int | None = None
 ) -> CandidatePairs:
-    """The pairs of the blocking. Past `memory_limit` they are kept in a temporary file mapped into memory."""
+    """The pairs of the blocking. Past `memory_limit` they are kept in a temporary file mapped into memory.
+
+    Parameters
+    ----------
+    records : Records
+        The table.
+    blocking : Blocking
+        Its rules, whose columns the table must have.
+    memory_limit : str or int
+        Bytes, or text such as "1GB".
+    threads : int, optional
+        How many threads; without it one for each core.
+
+    Returns
+    -------
+    CandidatePairs
+
+    Example
+    -------
+    >>> from scdp.blocking import equal
+    >>> from scdp.table.records import records_from
+    >>> records = records_from({"name": ["Ann", "Bob", "ann"]})
+    >>> pairs = candidate_pairs(records, Blocking((equal("name"),)))
+    >>> pairs.left.tolist(), pairs.right.tolist()
+    ([0], [2])
+    """
     limit, workers = memory_bytes(memory_limit), worker_count(threads)
-    chunks, oversized = found_chunks(key_maker(records, blocking), blocking, limit, workers)
-    left, right = collected(chunks, limit)
+    chunks, oversized = find_chunks(make_key_maker(records, blocking), blocking, limit, workers)
+    left, right = collect_chunks(chunks, limit)
     return CandidatePairs(left, right, len(records), oversized)
 
 
@@ -188,14 +326,45 @@ def stream_candidate_pairs(
     memory_limit: str | int = MEMORY_LIMIT,
     threads: int | None = None,
 ) -> tuple[Oversized, ...]:
-    """Write the pairs to a Parquet file as they are found; the index of the blocks is held in memory."""
+    """Write the pairs to a Parquet file as they are found; the index of the blocks is held in memory.
+
+    Parameters
+    ----------
+    records : Records
+        The table.
+    blocking : Blocking
+        Its rules, whose columns the table must have.
+    path : str or path
+        The file; one that is there is replaced.
+    memory_limit : str or int
+        Bytes, or text such as "1GB".
+    threads : int, optional
+        How many threads; without it one for each core.
+
+    Returns
+    -------
+    tuple of Oversized
+        What was done with blocks above the bound.
+
+    Example
+    -------
+    >>> from tempfile import TemporaryDirectory
+    >>> from scdp.blocking import equal
+    >>> from scdp.table.records import records_from
+    >>> records = records_from({"name": ["Ann", "Bob", "ann"]})
+    >>> with TemporaryDirectory() as folder:
+    ...     stream_candidate_pairs(records, Blocking((equal("name"),)), f"{folder}/pairs.parquet")
+    ...     len(CandidatePairs.from_parquet(f"{folder}/pairs.parquet"))
+    ()
+    1
+    """
     limit, workers = memory_bytes(memory_limit), worker_count(threads)
-    chunks, oversized = found_chunks(key_maker(records, blocking), blocking, limit, workers)
+    chunks, oversized = find_chunks(make_key_maker(records, blocking), blocking, limit, workers)
     write_pairs(path, chunks, len(records), limit, workers)
     return oversized
 
 
-def key_maker(records: Records, blocking: Blocking) -> KeyMaker:
+def make_key_maker(records: Records, blocking: Blocking) -> KeyMaker:
     """What makes the keys of a blocking, whose columns must be there."""
     records.require(*blocking.columns)
     if len(records) >= 2**31:
@@ -203,46 +372,53 @@ def key_maker(records: Records, blocking: Blocking) -> KeyMaker:
     return KeyMaker(TextColumns(records))
 
 
-def found_chunks(
+def find_chunks(
     maker: KeyMaker, blocking: Blocking, limit: int = 10**9, threads: int = 1
 ) -> tuple[Iterator[Pairs], tuple[Oversized, ...]]:
     """The pairs of the rules, expanded through the links if there are any."""
-    search = _search(maker, blocking, limit, threads)
+    search = _make_search_from_keys(maker, blocking, limit, threads)
     return search.chunks(threads), search.oversized
 
 
-def search_of(
+def make_search(
     records: Records, blocking: Blocking, *, memory_limit: str | int = MEMORY_LIMIT, threads: int | None = None
 ) -> Search:
     """How to find the pairs of the blocking, for those who do not want them all at once."""
-    return _search(key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads))
+    return _make_search_from_keys(
+        make_key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads)
+    )
 
 
-def counted_pairs(index: PairIndex) -> tuple[int, float]:
+def count_index_pairs(index: PairIndex) -> tuple[int, float]:
     """The distinct pairs of blocks and overlaps, and all pairs of chains."""
     near = float((index.chains.highs - index.chains.lows - 1).sum()) / 2
     none = np.zeros(0, dtype=np.int32)
     nowhere = index.chains._replace(rows=np.zeros_like(index.chains.rows), places=none)
-    return sum(len(left) for left, _ in search_of_index(index._replace(chains=nowhere)).chunks(1)), near
+    return sum(len(left) for left, _ in make_index_search(index._replace(chains=nowhere)).chunks(1)), near
 
 
-def _search(maker: KeyMaker, blocking: Blocking, limit: int, threads: int) -> Search:
+def _make_search_from_keys(maker: KeyMaker, blocking: Blocking, limit: int, threads: int) -> Search:
     index, oversized = build_index(maker, blocking, blocking.all_rules, threads)
-    search = search_of_index(index, oversized)
+    search = make_index_search(index, oversized)
     if not blocking.links:
         return search
-    links = search_of_index(build_index(maker, blocking, blocking.links, threads)[0])
-    found = (collected(each.chunks(threads), limit) for each in (search, links))
-    graphs = linked_pairs(len(maker.columns), *found)
-    return Search(partial(linked_partners, graphs), linked_meetings(graphs), search.homes, oversized)
+    links = make_index_search(build_index(maker, blocking, blocking.links, threads)[0])
+    found = (collect_chunks(each.chunks(threads), limit) for each in (search, links))
+    graphs = build_linked_graphs(len(maker.columns), *found)
+    return Search(
+        partial(find_partners_through_links, graphs),
+        count_visited_through_links(graphs),
+        search.block_number,
+        oversized,
+    )
 
 
-def search_of_index(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
+def make_index_search(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
     """How to find the pairs of an index, without links."""
-    return Search(partial(partners, index), meetings(index), homes(index), oversized)
+    return Search(partial(find_partners, index), count_visited(index), number_by_block(index), oversized)
 
 
-def known_clusters(clusters: ArrayLike, n_records: int) -> NDArray[np.int64]:
+def encode_known_clusters(clusters: ArrayLike, n_records: int) -> NDArray[np.int64]:
     """Clusters as codes from 0, and -1 where they are unknown (-1, None, "-1" or missing)."""
     labels: NDArray[Any] = np.asarray(clusters)
     if labels.shape != (n_records,):

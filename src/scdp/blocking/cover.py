@@ -55,7 +55,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Trial:
+class DemandTrial:
     """A demand, the share of held-out pairs kept when rules were chosen by it, and a lower bound for it."""
 
     demand: Demand
@@ -63,44 +63,44 @@ class Trial:
     bound: float
 
 
-def demands(recall: float, n_pairs: int) -> list[Demand]:
+def list_demands(recall: float, n_pairs: int) -> list[Demand]:
     """From the least demand to the greatest; too few pairs to show the recall get the most careful alone."""
-    if too_few(n_pairs, recall):
+    if are_too_few(n_pairs, recall):
         return [Demand(MOST_REDUNDANT, 1.0)]
     shares = [1 - (1 - recall) * spent for spent in SPENDABLE]
     return [Demand(redundancy, share) for redundancy in REDUNDANCIES for share in shares]
 
 
-def too_few(n_pairs: int, recall: float) -> bool:
+def are_too_few(n_pairs: int, recall: float) -> bool:
     """Whether so few pairs could not show the recall even if none of them were missed."""
     return 1 / (n_pairs + 1) > 1 - recall
 
 
-def choose(kept: Kept, costs: NDArray[np.float64], wanted: Sequence[Demand]) -> dict[Demand, list[int]]:
+def choose_rules(kept: Kept, costs: NDArray[np.float64], wanted: Sequence[Demand]) -> dict[Demand, list[int]]:
     """For every demand, the rules chosen greedily by pairs per cost and then thinned out."""
     chosen: dict[Demand, list[int]] = {}
     for redundancy in sorted({demand.redundancy for demand in wanted}):
         needs = kept.needs(redundancy)
-        path, shares = _greedy_path(kept, costs, needs)
+        path, shares = _choose_greedily(kept, costs, needs)
         for demand in wanted:
             if demand.redundancy == redundancy:
                 enough = demand.share * (shares[-1] if len(shares) else 0) - 1e-12
                 length = int(np.argmax(shares >= enough)) + 1 if len(shares) else 0
-                chosen[demand] = _thinned(kept, costs, path[:length], needs, enough)
+                chosen[demand] = _thin_out(kept, costs, path[:length], needs, enough)
     return chosen
 
 
-def _greedy_path(
+def _choose_greedily(
     kept: Kept, costs: NDArray[np.float64], needs: NDArray[np.int16]
 ) -> tuple[list[int], NDArray[np.float64]]:
     """Rules in the order chosen until no need is left, and the share of all pairs satisfied after each."""
     n_families = int(kept.families.max(initial=-1)) + 1
-    path, n_met = greedy_path(kept.by_rule, kept.families, n_families, costs, needs)
+    path, n_met = find_greedy_path(kept.by_rule, kept.families, n_families, costs, needs)
     return path.tolist(), n_met / max(kept.n_pairs, 1)
 
 
 @kernel
-def greedy_path(
+def find_greedy_path(
     by_rule: NDArray[np.bool_],
     families: NDArray[np.int64],
     n_families: int,
@@ -142,19 +142,19 @@ def greedy_path(
     return path[:step], n_met[:step]
 
 
-def _thinned(
+def _thin_out(
     kept: Kept, costs: NDArray[np.float64], rules: Sequence[int], needs: NDArray[np.int16], enough: float
 ) -> list[int]:
     """The rules without those that the others make superfluous, the dearest tried first."""
     dearest = np.array(sorted(rules, key=lambda rule: -costs[rule]), dtype=np.int64)
     families, of_rule = np.unique(kept.families[dearest], return_inverse=True)
-    keep = without_superfluous(kept.by_rule, dearest, of_rule, len(families), needs, enough)
+    keep = drop_superfluous(kept.by_rule, dearest, of_rule, len(families), needs, enough)
     left = set(dearest[keep].tolist())
     return [rule for rule in rules if rule in left]
 
 
 @kernel
-def without_superfluous(
+def drop_superfluous(
     by_rule: NDArray[np.bool_],
     rules: NDArray[np.int64],
     families: NDArray[np.int64],
@@ -193,13 +193,13 @@ def without_superfluous(
     return stays
 
 
-def cross_validated(
+def cross_validate(
     kept: Kept,
     costs: NDArray[np.float64],
     clusters: NDArray[np.int64],
     wanted: Sequence[Demand],
     rng: np.random.Generator,
-) -> list[Trial]:
+) -> list[DemandTrial]:
     """Each demand's recall on clusters that were held out while rules were chosen."""
     n_clusters = int(clusters.max()) + 1
     folds = rng.permutation(np.arange(n_clusters) % min(N_FOLDS, n_clusters))[clusters]
@@ -208,12 +208,14 @@ def cross_validated(
         out = folds == fold
         # Selected by an index, the pairs of a rule would no longer lie side by side.
         seen = Kept(np.compress(~out, kept.by_rule, axis=1), kept.families)
-        for demand, rules in choose(seen, costs, wanted).items():
+        for demand, rules in choose_rules(seen, costs, wanted).items():
             missed[demand][out] = ~kept.by_rule[np.ix_(rules, out)].any(axis=0)
-    return [Trial(demand, 1 - missed[demand].mean(), _bound(missed[demand], clusters)) for demand in wanted]
+    return [
+        DemandTrial(demand, 1 - missed[demand].mean(), _bound_recall(missed[demand], clusters)) for demand in wanted
+    ]
 
 
-def _bound(missed: NDArray[np.bool_], clusters: NDArray[np.int64]) -> float:
+def _bound_recall(missed: NDArray[np.bool_], clusters: NDArray[np.int64]) -> float:
     """The recall less one standard error over clusters, one more pair taken as missed.
 
     The pairs of a cluster are kept or missed together, so that clusters and not pairs are independent.
@@ -223,7 +225,7 @@ def _bound(missed: NDArray[np.bool_], clusters: NDArray[np.int64]) -> float:
     return float(1 - share - np.sqrt((excess**2).sum()) / len(missed))
 
 
-def by_gain(kept: Kept, costs: NDArray[np.float64], chosen: Sequence[int]) -> list[int]:
+def sort_by_gain(kept: Kept, costs: NDArray[np.float64], chosen: Sequence[int]) -> list[int]:
     """The rules in the order of what each adds per cost."""
     left, ordered = list(chosen), list[int]()
     missing = np.ones(kept.n_pairs, dtype=bool)

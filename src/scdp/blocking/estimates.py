@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.blocking.candidates import counted_pairs, found_chunks
+from scdp.blocking.candidates import count_index_pairs, find_chunks
 from scdp.blocking.expressions import Expression
 from scdp.blocking.index import (
     ROUNDING,
     Groups,
     RecordTokens,
-    blocks_of,
     build_index,
-    inverted,
-    rarities,
-    shared_weight,
-    sorted_records,
-    tokens_of,
+    compute_rarities,
+    find_blocks,
+    invert_members,
+    order_tokens,
+    sort_records,
+    sum_shared_weight,
 )
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
@@ -72,7 +72,7 @@ class Sample:
     _found: dict[Hashable, Keyed] = field(default_factory=dict)
     _sorted: dict[tuple[Expression, ...], NDArray[np.int32]] = field(default_factory=dict)
 
-    def standing_for(self, n_records: int) -> Sample:
+    def stand_for(self, n_records: int) -> Sample:
         """The same sample of a table of so many records, or of as many as it stands for if these are more."""
         n_records = max(n_records, self.n_stands_for)
         return replace(self, n_stands_for=n_records, n_true_pairs=self.n_true_pairs * n_records / self.n_stands_for)
@@ -91,7 +91,7 @@ class Sample:
         sizes = self.cluster_sizes
         return np.repeat(np.arange(len(sizes)), sizes * (sizes - 1) // 2)
 
-    def scaled_up(self, same: float, other: float) -> float:
+    def scale_up(self, same: float, other: float) -> float:
         """How many pairs of all records stand behind pairs of the same and of different entities here."""
         return float(same * self.scale + other * self.scale**2)
 
@@ -102,23 +102,25 @@ class Sample:
     def count(self, blocking: Blocking) -> float:
         """About how many candidates a blocking makes of all records: counted here and scaled up."""
         same = total = 0
-        for left, right in found_chunks(self.maker, self._scaled_down(blocking))[0]:
+        for left, right in find_chunks(self.maker, self._scale_down(blocking))[0]:
             total += len(left)
             same += int((self.entities[left] == self.entities[right]).sum())
-        return self.scaled_up(same, total - same)
+        return self.scale_up(same, total - same)
 
-    def _scaled_down(self, blocking: Blocking) -> Blocking:
+    def _scale_down(self, blocking: Blocking) -> Blocking:
         """The blocking with bounds that mean here what its own mean among all records."""
         rules = tuple(
-            replace(rule, window=self._fewer(rule.window)) if isinstance(rule, Neighbourhood) else rule
+            replace(rule, window=self._scale_count(rule.window)) if isinstance(rule, Neighbourhood) else rule
             for rule in blocking.rules
         )
-        return Blocking(rules, blocking.links, max(2, self._fewer(blocking.max_block)), self._fewer(blocking.window))
+        return Blocking(
+            rules, blocking.links, max(2, self._scale_count(blocking.max_block)), self._scale_count(blocking.window)
+        )
 
-    def _fewer(self, count: int) -> int:
+    def _scale_count(self, count: int) -> int:
         return max(1, round(count / self.scale))
 
-    def estimates(self, rules: Sequence[Rule]) -> list[Estimate]:
+    def estimate_all(self, rules: Sequence[Rule]) -> list[Estimate]:
         """Of each rule; overlaps of the same keys are looked at together."""
         same_keys: dict[tuple[Expression, ...], list[Overlap]] = {}
         for rule in rules:
@@ -131,39 +133,39 @@ class Sample:
 
     def estimate(self, rule: Rule) -> Estimate:
         if isinstance(rule, Neighbourhood):
-            return self._neighbourhood(rule)
+            return self._estimate_neighbourhood(rule)
         if isinstance(rule, Overlap):
             return self._overlaps([rule])[0]
-        return self._blocks(self._keyed(rule))
+        return self._estimate_blocks(self._find_keyed(rule))
 
-    def _keyed(self, rule: Equal | Identical | Overlap) -> Keyed:
+    def _find_keyed(self, rule: Equal | Identical | Overlap) -> Keyed:
         """The records that share a key of a rule, found once for all sizes."""
         key = isinstance(rule, Identical), rule.keys
         if key not in self._found:
-            groups = blocks_of(self.maker.rule_keys(rule))
-            found = Keyed(groups, *entities_in_groups(groups.offsets, groups.members, self.entities))
+            groups = find_blocks(self.maker.rule_keys(rule))
+            found = Keyed(groups, *count_entities(groups.offsets, groups.members, self.entities))
             self._found[key] = found
         return self._found[key]
 
-    def _blocks(self, keyed: Keyed) -> Estimate:
-        blocks, same, scaled = keyed.groups, keyed.same, self._scaled(keyed)
+    def _estimate_blocks(self, keyed: Keyed) -> Estimate:
+        blocks, same, scaled = keyed.groups, keyed.same, self._scale_sizes(keyed)
         sizes = blocks.sizes
         fits = scaled <= self.max_block
         pairs = sizes * (sizes - 1) // 2
-        whole = self.scaled_up(same[fits].sum(), (pairs - same)[fits].sum())
+        whole = self.scale_up(same[fits].sum(), (pairs - same)[fits].sum())
         small = blocks.select(fits)
-        rows, places = inverted(self.n_records, small.members)
+        rows, places = invert_members(self.n_records, small.members)
         block_of = np.repeat(np.arange(len(small), dtype=np.int64), small.sizes)[places]
         kept = share_block(rows, block_of, self.left, self.right)
         return Estimate(kept, float(whole + scaled[~fits].sum() * self.window))
 
-    def _scaled(self, keyed: Keyed) -> NDArray[np.float64]:
+    def _scale_sizes(self, keyed: Keyed) -> NDArray[np.float64]:
         """How many of all the records have each key."""
         return keyed.groups.sizes + (keyed.n_entities - 1) * (self.scale - 1)
 
-    def _neighbourhood(self, rule: Neighbourhood) -> Estimate:
+    def _estimate_neighbourhood(self, rule: Neighbourhood) -> Estimate:
         if rule.keys not in self._sorted:
-            self._sorted[rule.keys] = sorted_records(self.maker, rule).members
+            self._sorted[rule.keys] = sort_records(self.maker, rule).members
         members = self._sorted[rule.keys]
         places = np.full(self.n_records, -1, dtype=np.int64)
         places[members] = np.arange(len(members))
@@ -174,10 +176,10 @@ class Sample:
     def _overlaps(self, rules: Sequence[Overlap]) -> list[Estimate]:
         """Of rules that differ in rarity alone."""
         enough = np.array([rule.rarity for rule in rules]) - ROUNDING
-        groups, weights = self._weighted(rules[0])
+        groups, weights = self._weigh_tokens(rules[0])
         # Where nothing at all is enough, every token is posted.
-        tokens = tokens_of(groups, weights, self.n_records, 0.0)
-        shared = _shared(tokens, self.left, self.right)
+        tokens = order_tokens(groups, weights, self.n_records, 0.0)
+        shared = _sum_shared(tokens, self.left, self.right)
         # Not evenly spaced: records may come in an order that repeats.
         rows = np.sort(np.random.default_rng(0).permutation(self.n_records)[:SAMPLED_ROWS])
         same, other = count_partners(
@@ -192,18 +194,18 @@ class Sample:
         )
         stands_for = self.n_records / len(rows)
         return [
-            Estimate(shared >= least, self.scaled_up(same[number], other[number]) * stands_for)
+            Estimate(shared >= least, self.scale_up(same[number], other[number]) * stands_for)
             for number, least in enumerate(enough)
         ]
 
-    def _weighted(self, rule: Overlap) -> tuple[Groups, NDArray[np.float64]]:
-        keyed = self._keyed(rule)
-        scaled = self._scaled(keyed)
+    def _weigh_tokens(self, rule: Overlap) -> tuple[Groups, NDArray[np.float64]]:
+        keyed = self._find_keyed(rule)
+        scaled = self._scale_sizes(keyed)
         fits = scaled <= token_bound(self.max_block, self.n_stands_for)
-        return keyed.groups.select(fits), rarities(scaled[fits], self.n_stands_for)
+        return keyed.groups.select(fits), compute_rarities(scaled[fits], self.n_stands_for)
 
 
-def scaled_up_candidates(records: Records, blocking: Blocking, n_records: int) -> float:
+def estimate_candidates(records: Records, blocking: Blocking, n_records: int) -> float:
     """About how many pairs the blocking makes of `n_records` records, of which these are a random sample.
 
     Pairs within blocks grow with the square of the records, as long as a block stays within its bound; records of
@@ -215,29 +217,29 @@ def scaled_up_candidates(records: Records, blocking: Blocking, n_records: int) -
     bounds = blocking.max_block, blocking.window
     sample = Sample(maker, np.arange(n), nobody, nobody, nobody, max(n_records, n), 0.0, *bounds)
     overlaps = [rule for rule in blocking.rules if isinstance(rule, Overlap)]
-    found = sum(estimate.candidates for estimate in sample.estimates(overlaps))
+    found = sum(estimate.candidates for estimate in sample.estimate_all(overlaps))
     others = [rule for rule in blocking.all_rules if not isinstance(rule, Overlap)]
-    found += _in_blocks(sample, blocking, others)
+    found += _count_in_blocks(sample, blocking, others)
     # A link has two ends, and so has a pair, each of which meets those that are linked with the other.
-    links_a_record = 2 * _in_blocks(sample, blocking, blocking.links) / max(n_records, 1)
+    links_a_record = 2 * _count_in_blocks(sample, blocking, blocking.links) / max(n_records, 1)
     return found * (1.0 + links_a_record)
 
 
-def _in_blocks(sample: Sample, blocking: Blocking, rules: Sequence[Rule]) -> float:
+def _count_in_blocks(sample: Sample, blocking: Blocking, rules: Sequence[Rule]) -> float:
     if not rules:
         return 0.0
     # A block reaches this bound here where it reaches its own among all records.
     bounded = replace(blocking, max_block=max(2, round(blocking.max_block / sample.scale)))
-    blocks, near = counted_pairs(build_index(sample.maker, bounded, rules)[0])
+    blocks, near = count_index_pairs(build_index(sample.maker, bounded, rules)[0])
     return blocks * sample.scale**2 + near * sample.scale
 
 
-def _shared(tokens: RecordTokens, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
-    return shared_weights(tokens.offsets, tokens.tokens, tokens.weights, left, right)
+def _sum_shared(tokens: RecordTokens, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+    return sum_shared_weights(tokens.offsets, tokens.tokens, tokens.weights, left, right)
 
 
 @kernel
-def entities_in_groups(
+def count_entities(
     offsets: NDArray[np.int64], members: NDArray[np.int32], entities: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How many different entities each group holds, and how many pairs of the same one."""
@@ -277,7 +279,7 @@ def share_block(
 
 
 @kernel
-def shared_weights(
+def sum_shared_weights(
     offsets: NDArray[np.int64],
     tokens: NDArray[np.int32],
     weights: NDArray[np.float64],
@@ -288,7 +290,9 @@ def shared_weights(
     shared = np.empty(len(left))
     for pair in range(len(left)):
         a, b = left[pair], right[pair]
-        shared[pair] = shared_weight(tokens, weights, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], np.inf)
+        shared[pair] = sum_shared_weight(
+            tokens, weights, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], np.inf
+        )
     return shared
 
 

@@ -27,7 +27,22 @@ _SOUND_CODES = {
 
 @dataclass(frozen=True)
 class Expression:
-    """A part of one column's cleaned text, or of several columns' texts joined by a space."""
+    """A part of one column's cleaned text, or of several columns' texts joined by a space.
+
+    Parameters
+    ----------
+    part : str
+        What is taken: "text", "prefix", "last_word", "soundex", "digits", "year", "tokens" or "qgrams".
+    columns : tuple of str
+        The names of the columns.
+    length : int, optional
+        How many characters, where the part needs or takes a length.
+
+    Example
+    -------
+    >>> print(Expression("prefix", ("last",), 3))
+    prefix(last, 3)
+    """
 
     part: str
     columns: tuple[str, ...]
@@ -62,7 +77,22 @@ class Expression:
         return inner if self.part == "text" else f"{self.part}({inner})"
 
     def value_of_each(self, texts: Sequence[str]) -> list[str]:
-        """The key of each cleaned text; "" where there is none."""
+        """The key of each cleaned text; "" where there is none.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Cleaned texts.
+
+        Returns
+        -------
+        list of str
+
+        Example
+        -------
+        >>> prefix("last", 2).value_of_each(["miller", ""])
+        ['mi', '']
+        """
         length = self.length
         if self.part == "digits":
             return digits_of_each(texts, length)
@@ -76,7 +106,17 @@ class Expression:
         return list(map(functions[self.part], texts))
 
     def values(self) -> Callable[[str], list[str]]:
-        """The function from a cleaned text to its distinct keys, of which a record can have several."""
+        """The function from a cleaned text to its distinct keys, of which a record can have several.
+
+        Returns
+        -------
+        function from str to list of str
+
+        Example
+        -------
+        >>> qgrams("name", 3).values()("anna")
+        ['ann', 'nna']
+        """
         if self.part == "tokens":
             return lambda text: list(dict.fromkeys(text.split()))
         assert self.part == "qgrams", "only exploded parts have several values"
@@ -86,42 +126,168 @@ class Expression:
 
 
 def text(*columns: str) -> Expression:
-    """The whole cleaned text: lower case, no accents and punctuation, single spaces."""
+    """The whole cleaned text: lower case, no accents and punctuation, single spaces.
+
+    Parameters
+    ----------
+    *columns : str
+        The names of the columns; the texts of several are joined by a space.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(text("first", "last"))
+    first + last
+    """
     return Expression("text", columns)
 
 
 def prefix(column: str, length: int) -> Expression:
-    """The first letters of the text, as substr(column, 1, length) in SQL."""
+    """The first letters of the text, as substr(column, 1, length) in SQL.
+
+    Parameters
+    ----------
+    column : str
+        The name of the column.
+    length : int
+        How many letters.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(prefix("last", 3))
+    prefix(last, 3)
+    """
     return Expression("prefix", (column,), length)
 
 
 def last_word(column: str) -> Expression:
-    """The last word."""
+    """The last word.
+
+    Parameters
+    ----------
+    column : str
+        The name of the column.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(last_word("name"))
+    last_word(name)
+    """
     return Expression("last_word", (column,))
 
 
 def soundex(column: str) -> Expression:
-    """How the text sounds in English: its first letter and three digits for the consonants that follow."""
+    """How the text sounds in English: its first letter and three digits for the consonants that follow.
+
+    Parameters
+    ----------
+    column : str
+        The name of the column.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(soundex("last"))
+    soundex(last)
+    """
     return Expression("soundex", (column,))
 
 
 def digits(column: str, last: int | None = None) -> Expression:
-    """The digits alone; with `last`, at most so many from the end (a telephone number without its prefix)."""
+    """The digits alone; with `last`, at most so many from the end (a telephone number without its prefix).
+
+    Parameters
+    ----------
+    column : str
+        The name of the column.
+    last : int, optional
+        How many digits from the end at most; without it all.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(digits("phone", 7))
+    digits(phone, 7)
+    """
     return Expression("digits", (column,), last)
 
 
 def year(column: str) -> Expression:
-    """The first four digits that look like a year."""
+    """The first four digits that look like a year.
+
+    Parameters
+    ----------
+    column : str
+        The name of the column.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(year("born"))
+    year(born)
+    """
     return Expression("year", (column,))
 
 
 def tokens(*columns: str) -> Expression:
-    """Every distinct word: a record has several keys."""
+    """Every distinct word: a record has several keys.
+
+    Parameters
+    ----------
+    *columns : str
+        The names of the columns; the texts of several are joined by a space.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(tokens("title"))
+    tokens(title)
+    """
     return Expression("tokens", columns)
 
 
 def qgrams(column: str, length: int = 3) -> Expression:
-    """Every distinct run of `length` characters: a record has several keys."""
+    """Every distinct run of `length` characters: a record has several keys.
+
+    Parameters
+    ----------
+    column : str
+        The name of the column.
+    length : int
+        How many characters a run has.
+
+    Returns
+    -------
+    Expression
+
+    Example
+    -------
+    >>> print(qgrams("name"))
+    qgrams(name, 3)
+    """
     return Expression("qgrams", (column,), length)
 
 

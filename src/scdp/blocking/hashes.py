@@ -13,17 +13,13 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
+from scdp.hashing import BASIS, PRIME, Hashes, stir_bits
 from scdp.texts import TextBytes
 
-Hashes = NDArray[np.uint64]
-
-_PRIME = np.uint64(0x100000001B3)
-_BASIS = np.uint64(0xCBF29CE484222325)
-_STIR_1, _STIR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SPACE, _ZERO, _NINE, _A, _Z, _TO_UPPER = 32, 48, 57, 97, 122, 32
-# By letter of the alphabet: the digit of its sound; 0 for those that have none, 9 for h and w, which part nothing.
+# By letter of the alphabet: the digit of its sound; 0 for those that have none, 9 for h and w, which are passed over.
 _SOUNDS = np.array([0, 1, 2, 3, 0, 1, 2, 9, 0, 2, 2, 4, 5, 5, 0, 1, 2, 6, 2, 3, 0, 1, 9, 2, 0, 2], np.int64)
-_PARTS_NOTHING, _SOUNDEX_LENGTH = 9, 4
+_PASSED_OVER, _SOUNDEX_LENGTH = 9, 4
 
 
 def hash_texts(texts: Sequence[str]) -> Hashes:
@@ -32,45 +28,12 @@ def hash_texts(texts: Sequence[str]) -> Hashes:
 
 
 @kernel
-def stirred(value: np.uint64) -> np.uint64:
-    """The bits well mixed; the low one is set so that no key is 0, which is missing."""
-    value = (value ^ (value >> np.uint64(30))) * _STIR_1
-    value = (value ^ (value >> np.uint64(27))) * _STIR_2
-    return (value ^ (value >> np.uint64(31))) | np.uint64(1)
-
-
-@kernel
-def mixed(first: np.uint64, second: np.uint64) -> np.uint64:
-    """One key for two; (a, b) and (b, a) differ."""
-    return stirred((first * _PRIME) ^ (second + _BASIS))
-
-
-@kernel
-def mixed_each(first: Hashes, second: Hashes, need_both: bool) -> Hashes:
-    """One key a record for two; if both are needed, 0 where either is missing."""
-    keys = np.zeros(len(first), dtype=np.uint64)
-    for row in range(len(first)):
-        if not need_both or (first[row] != 0 and second[row] != 0):
-            keys[row] = mixed(first[row], second[row])
-    return keys
-
-
-@kernel
-def scattered(rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """A fixed number for each row by which neighbouring rows are far apart."""
-    numbers = np.empty(len(rows), dtype=np.int64)
-    for place in range(len(rows)):
-        numbers[place] = np.int64(stirred(np.uint64(rows[place]) + _BASIS) >> np.uint64(1))
-    return numbers
-
-
-@kernel
 def hash_between(content: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
-    """FNV-1a of a slice, stirred."""
-    value = _BASIS
+    """FNV-1a of a slice, its bits spread by `stir_bits`."""
+    value = BASIS
     for place in range(start, stop):
-        value = (value ^ np.uint64(content[place])) * _PRIME
-    return stirred(value)
+        value = (value ^ np.uint64(content[place])) * PRIME
+    return stir_bits(value)
 
 
 @kernel
@@ -128,11 +91,11 @@ def hash_digits(content: NDArray[np.uint8], offsets: Integers, last: int) -> Has
             n_digits += _ZERO <= content[start] <= _NINE
         if n_digits == 0:
             continue
-        value = _BASIS
+        value = BASIS
         for place in range(start, offsets[text + 1]):
             if _ZERO <= content[place] <= _NINE:
-                value = (value ^ np.uint64(content[place])) * _PRIME
-        hashes[text] = stirred(value)
+                value = (value ^ np.uint64(content[place])) * PRIME
+        hashes[text] = stir_bits(value)
     return hashes
 
 
@@ -141,35 +104,35 @@ def hash_sounds(content: NDArray[np.uint8], offsets: Integers) -> Hashes:
     """The hash of the American Soundex of each text's letters a to z; 0 where it has none."""
     hashes = np.zeros(len(offsets) - 1, dtype=np.uint64)
     for text in range(len(hashes)):
-        n_codes, before, value = 0, 0, _BASIS
+        n_codes, before, value = 0, 0, BASIS
         for place in range(offsets[text], offsets[text + 1]):
             letter = np.int64(content[place])
             if letter < _A or letter > _Z:
                 continue
             sound = _SOUNDS[letter - _A]
             if n_codes == 0:
-                value = (value ^ np.uint64(letter - _TO_UPPER)) * _PRIME
+                value = (value ^ np.uint64(letter - _TO_UPPER)) * PRIME
                 n_codes = 1
-                before = 0 if sound == _PARTS_NOTHING else sound
+                before = 0 if sound == _PASSED_OVER else sound
                 continue
-            if sound == _PARTS_NOTHING:
+            if sound == _PASSED_OVER:
                 continue
             if sound > 0 and sound != before:
-                value = (value ^ np.uint64(_ZERO + sound)) * _PRIME
+                value = (value ^ np.uint64(_ZERO + sound)) * PRIME
                 n_codes += 1
                 if n_codes == _SOUNDEX_LENGTH:
                     break
             before = sound
         if n_codes > 0:
             for _ in range(n_codes, _SOUNDEX_LENGTH):
-                value = (value ^ np.uint64(_ZERO)) * _PRIME
-            hashes[text] = stirred(value)
+                value = (value ^ np.uint64(_ZERO)) * PRIME
+            hashes[text] = stir_bits(value)
     return hashes
 
 
 @kernel
 def hash_words(content: NDArray[np.uint8], offsets: Integers) -> tuple[Hashes, Integers]:
-    """The hashes of each text's words, which single spaces part, and offsets into them; some may be there twice."""
+    """The hashes of each text's words (single spaces stand between them), and offsets; a word may be there twice."""
     ends = np.zeros(len(offsets), dtype=np.int64)
     for text in range(len(offsets) - 1):
         n_words = 1

@@ -17,9 +17,10 @@ from scdp._compile import kernel
 from scdp._parallel import map_in_threads
 from scdp._typing import Integers
 from scdp.blocking.expressions import text
-from scdp.blocking.hashes import scattered
 from scdp.blocking.keys import KeyMaker, KeyTable
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
+from scdp.hashing import scatter_rows
+from scdp.texts import compute_offsets
 
 Rows = NDArray[np.int32]
 
@@ -41,7 +42,7 @@ class Groups:
     def select(self, wanted: NDArray[np.bool_]) -> Groups:
         """The groups wanted, in their order."""
         sizes = self.sizes
-        return Groups(ends_of(sizes[wanted]), self.members[np.repeat(wanted, sizes)])
+        return Groups(compute_offsets(sizes[wanted]), self.members[np.repeat(wanted, sizes)])
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,12 @@ class Oversized:
         )
 
 
-def ends_of(counts: NDArray[np.int64]) -> Integers:
-    """Offsets from sizes."""
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-
-
-def blocks_of(table: KeyTable) -> Groups:
+def find_blocks(table: KeyTable) -> Groups:
     """The records that share a key, ascending within a block; blocks of one record are left out."""
     rows, keys = table.entries()
     # About eight keys a bucket; keys are hashes, so their high bits are even.
     bits = max(1, len(keys).bit_length() - 3)
-    return Groups(*grouped(keys, rows, np.uint64(64 - bits), 1 << bits))
+    return Groups(*group_by_key(keys, rows, np.uint64(64 - bits), 1 << bits))
 
 
 def split_oversized(
@@ -88,16 +84,16 @@ def split_oversized(
     return blocks.select(~large), Groups(chains.offsets, chains.members[order])
 
 
-def joined(groups: list[Groups]) -> Groups:
+def join_groups(groups: list[Groups]) -> Groups:
     """All groups one after the other."""
     if not groups:
         return Groups(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
     sizes = np.concatenate([part.sizes for part in groups])
-    return Groups(ends_of(sizes), np.concatenate([part.members for part in groups]))
+    return Groups(compute_offsets(sizes), np.concatenate([part.members for part in groups]))
 
 
 @kernel
-def grouped(keys: NDArray[np.uint64], rows: Rows, shift: np.uint64, n_buckets: int) -> tuple[Integers, Rows]:
+def group_by_key(keys: NDArray[np.uint64], rows: Rows, shift: np.uint64, n_buckets: int) -> tuple[Integers, Rows]:
     """Rows of equal keys together, by key and then in the order given; keys that occur once are left out."""
     ends = np.zeros(n_buckets + 1, dtype=np.int64)
     for entry in range(len(keys)):
@@ -115,11 +111,11 @@ def grouped(keys: NDArray[np.uint64], rows: Rows, shift: np.uint64, n_buckets: i
             place -= 1
         sorted_keys[place], sorted_rows[place] = keys[entry], rows[entry]
         free[bucket] += 1
-    return repeated(sorted_keys, sorted_rows)
+    return group_equal_runs(sorted_keys, sorted_rows)
 
 
 @kernel
-def repeated(keys: NDArray[np.uint64], rows: Rows) -> tuple[Integers, Rows]:
+def group_equal_runs(keys: NDArray[np.uint64], rows: Rows) -> tuple[Integers, Rows]:
     """Offsets and rows of the runs of equal keys that are longer than one."""
     offsets, members = np.zeros(len(keys) // 2 + 1, dtype=np.int64), np.empty_like(rows)
     n_groups = kept = start = 0
@@ -134,9 +130,9 @@ def repeated(keys: NDArray[np.uint64], rows: Rows) -> tuple[Integers, Rows]:
     return offsets[: n_groups + 1].copy(), members[:kept].copy()
 
 
-def inverted(n_records: int, members: Rows) -> tuple[Integers, NDArray[np.int32]]:
+def invert_members(n_records: int, members: Rows) -> tuple[Integers, NDArray[np.int32]]:
     """For each record the places among the members at which it stands, and offsets into them."""
-    ends = ends_of(np.bincount(members, minlength=n_records))
+    ends = compute_offsets(np.bincount(members, minlength=n_records))
     # 64 bits only where they are needed: with many rules this is much of the memory.
     places: NDArray[Any] = np.empty(len(members), dtype=np.int32 if len(members) < 2**31 else np.int64)
     fill_places(ends[:-1].copy(), members, places)
@@ -166,12 +162,12 @@ class RecordTokens:
     postings: Groups
 
 
-def rarities(sizes: NDArray[np.float64], n_records: float) -> NDArray[np.float64]:
+def compute_rarities(sizes: NDArray[np.float64], n_records: float) -> NDArray[np.float64]:
     """The rarity of tokens that so many of the records have: 1 for the rarest, 0 for one that all have."""
     return np.log(n_records / sizes) / np.log(max(n_records, 2))
 
 
-def tokens_of(groups: Groups, weights: NDArray[np.float64], n_records: int, rarity: float) -> RecordTokens:
+def order_tokens(groups: Groups, weights: NDArray[np.float64], n_records: int, rarity: float) -> RecordTokens:
     """Tokens as groups of records, with their weights, turned into tokens by record with postings."""
     rank = np.argsort(-weights, kind="stable")
     place = np.empty(len(rank), dtype=np.int64)
@@ -180,24 +176,24 @@ def tokens_of(groups: Groups, weights: NDArray[np.float64], n_records: int, rari
     # Sorted by record and then by rarity; groups and records fit side by side into 63 bits.
     keys = np.sort(groups.members.astype(np.int64) * max(len(rank), 1) + token)
     tokens = (keys % max(len(rank), 1)).astype(np.int32)
-    offsets = ends_of(np.bincount(groups.members, minlength=n_records))
+    offsets = compute_offsets(np.bincount(groups.members, minlength=n_records))
     ordered = weights[rank]
-    n_searched = searched(offsets, tokens, ordered, rarity)
-    return RecordTokens(offsets, tokens, ordered, n_searched, _postings(offsets, tokens, n_searched, len(rank)))
+    n_searched = count_searched(offsets, tokens, ordered, rarity)
+    return RecordTokens(offsets, tokens, ordered, n_searched, _make_postings(offsets, tokens, n_searched, len(rank)))
 
 
-def _postings(
+def _make_postings(
     offsets: NDArray[np.int64], tokens: NDArray[np.int32], n_searched: NDArray[np.int32], n_tokens: int
 ) -> Groups:
     counts = np.diff(offsets)
     rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     posted = np.arange(len(tokens)) - np.repeat(offsets[:-1], counts) < np.repeat(n_searched, counts)
     order = np.argsort(tokens[posted], kind="stable")
-    return Groups(ends_of(np.bincount(tokens[posted], minlength=n_tokens)), rows[posted][order])
+    return Groups(compute_offsets(np.bincount(tokens[posted], minlength=n_tokens)), rows[posted][order])
 
 
 @kernel
-def searched(
+def count_searched(
     offsets: NDArray[np.int64], tokens: NDArray[np.int32], weights: NDArray[np.float64], rarity: float
 ) -> NDArray[np.int32]:
     """How many of a record's tokens, rarest first, must be searched: the rest weigh less than `rarity`."""
@@ -213,7 +209,7 @@ def searched(
 
 
 @kernel
-def shared_weight(
+def sum_shared_weight(
     tokens: NDArray[np.int32], weights: NDArray[np.float64], a: int, end_a: int, b: int, end_b: int, enough: float
 ) -> float:
     """The weight of the tokens that two ascending runs share; stops when it is enough."""
@@ -231,7 +227,7 @@ def shared_weight(
 
 
 class BlockPart(NamedTuple):
-    """Record i stands at places[rows[i]:rows[i + 1]]; at each it meets the members up to `stops` there."""
+    """Record i stands at places[rows[i]:rows[i + 1]]; at each it looks at the members up to `stops` there."""
 
     rows: NDArray[np.int64]
     places: NDArray[np.int32]
@@ -240,7 +236,7 @@ class BlockPart(NamedTuple):
 
 
 class ChainPart(NamedTuple):
-    """As in blocks, but at each place a record meets the members from `lows` to `highs` there."""
+    """As in blocks, but at each place a record looks at the members from `lows` to `highs` there."""
 
     rows: NDArray[np.int64]
     places: NDArray[np.int32]
@@ -292,14 +288,14 @@ class IndexParts:
     def find(self, rule: Rule) -> RuleParts:
         """What one rule gives; the keys of its distinct texts must be there where several are at work."""
         if isinstance(rule, Neighbourhood):
-            return RuleParts(chain=(sorted_records(self.maker, rule), rule.window))
+            return RuleParts(chain=(sort_records(self.maker, rule), rule.window))
         if isinstance(rule, Overlap):
             return RuleParts(tokens=self._find_tokens(rule))
         return self._find_blocks(rule)
 
     def _find_blocks(self, rule: Equal | Identical) -> RuleParts:
         keys = self.maker.rule_keys(rule)
-        blocks, chains = split_oversized(blocks_of(keys), self.blocking.max_block, self._ranks)
+        blocks, chains = split_oversized(find_blocks(keys), self.blocking.max_block, self._ranks)
         if not len(chains):
             return RuleParts(blocks)
         sizes = chains.sizes
@@ -309,14 +305,14 @@ class IndexParts:
         return RuleParts(blocks, (chains, self.blocking.window), oversized=oversized)
 
     def _find_tokens(self, rule: Overlap) -> tuple[RecordTokens, float]:
-        groups = blocks_of(self.maker.rule_keys(rule))
+        groups = find_blocks(self.maker.rule_keys(rule))
         groups = groups.select(groups.sizes <= token_bound(self.blocking.max_block, self.n_records))
-        weights = rarities(groups.sizes.astype(np.float64), self.n_records)
-        return tokens_of(groups, weights, self.n_records, rule.rarity), rule.rarity
+        weights = compute_rarities(groups.sizes.astype(np.float64), self.n_records)
+        return order_tokens(groups, weights, self.n_records, rule.rarity), rule.rarity
 
     def _ranks(self, rows: NDArray[np.int32]) -> NDArray[np.int64]:
         """Each row's place when they are sorted by the columns of the blocking, the most varied first."""
-        columns = sorted(self.blocking.columns, key=lambda column: len(self.maker.columns.encoded((column,))[1]))
+        columns = sorted(self.blocking.columns, key=lambda column: len(self.maker.columns.encode((column,))[1]))
         # The last key of a lexsort is the first to count; equal rows keep the order of the records.
         ranks_of: list[NDArray[Any]] = [self.maker.ranks(text(column), rows) for column in columns]
         order = np.lexsort((rows, *ranks_of))
@@ -328,7 +324,7 @@ class IndexParts:
         """The index of rules, from what each gives."""
         return PairIndex(
             self.n_records,
-            _block_part(joined([each.blocks for each in found if each.blocks is not None]), self.n_records),
+            _block_part(join_groups([each.blocks for each in found if each.blocks is not None]), self.n_records),
             _chain_part([each.chain for each in found if each.chain is not None], self.n_records),
             _token_part([each.tokens for each in found if each.tokens is not None]),
         )
@@ -345,28 +341,28 @@ def build_index(
     return parts.join(found), tuple(each.oversized for each in found if each.oversized is not None)
 
 
-def sorted_records(maker: KeyMaker, rule: Neighbourhood) -> Groups:
+def sort_records(maker: KeyMaker, rule: Neighbourhood) -> Groups:
     """One group: the records that have the first key, sorted by all of them."""
-    rows = np.flatnonzero(maker.present(rule.keys[0])).astype(np.int32)
+    rows = np.flatnonzero(maker.find_present(rule.keys[0])).astype(np.int32)
     ranks = [maker.ranks(key, rows) for key in reversed(rule.keys)]
     # Files often hold duplicates side by side; ties in their order would be found only there.
-    ranks.insert(0, scattered(rows))
+    ranks.insert(0, scatter_rows(rows))
     return Groups(np.array([0, len(rows)], dtype=np.int64), rows[np.lexsort(ranks)])
 
 
 def _block_part(blocks: Groups, n_records: int) -> BlockPart:
-    rows, places = inverted(n_records, blocks.members)
+    rows, places = invert_members(n_records, blocks.members)
     stops = np.repeat(blocks.offsets[1:].astype(places.dtype), blocks.sizes)
     return BlockPart(rows, places, stops, blocks.members)
 
 
 def _chain_part(chains: Sequence[tuple[Groups, int]], n_records: int) -> ChainPart:
-    groups = joined([chain for chain, _ in chains])
+    groups = join_groups([chain for chain, _ in chains])
     windows = np.repeat(
         np.array([window for _, window in chains], dtype=np.int64),
         np.array([len(chain.members) for chain, _ in chains], dtype=np.int64),
     )
-    rows, places = inverted(n_records, groups.members)
+    rows, places = invert_members(n_records, groups.members)
     here = np.arange(len(groups.members))
     lows = np.maximum(np.repeat(groups.offsets[:-1], groups.sizes), here - windows)
     highs = np.minimum(np.repeat(groups.offsets[1:], groups.sizes), here + windows + 1)
@@ -378,10 +374,10 @@ def _token_part(found: Sequence[tuple[RecordTokens, float]]) -> TokenPart:
     parts = [part for part, _ in found]
     starts = np.cumsum([0, *(len(part.weights) for part in parts)]).astype(np.int32)
     tokens = [part.tokens + start for part, start in zip(parts, starts, strict=False)]
-    postings = joined([part.postings for part in parts])
+    postings = join_groups([part.postings for part in parts])
     counts = [np.diff(part.offsets) for part in parts]
     return TokenPart(
-        ends_of(np.concatenate([np.empty(0, dtype=np.int64), *counts])),
+        compute_offsets(np.concatenate([np.empty(0, dtype=np.int64), *counts])),
         np.concatenate([np.empty(0, dtype=np.int32), *tokens]),
         np.concatenate([np.empty(0), *(part.weights for part in parts)]),
         np.concatenate([np.empty(0, dtype=np.int32), *(part.n_searched for part in parts)]),

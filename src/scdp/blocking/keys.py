@@ -14,7 +14,6 @@ from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.expressions import Expression
 from scdp.blocking.hashes import (
-    Hashes,
     hash_bytes,
     hash_digits,
     hash_last_words,
@@ -23,13 +22,12 @@ from scdp.blocking.hashes import (
     hash_sounds,
     hash_texts,
     hash_words,
-    mixed,
-    mixed_each,
 )
 from scdp.blocking.rules import Equal, Identical, Overlap, Rule
 from scdp.compare.cells import STANDARD, Codes, clean, encode
+from scdp.hashing import Hashes, mix_columns, mix_keys
 from scdp.table.records import Records
-from scdp.texts import TextBytes, number_lists, offsets_of
+from scdp.texts import TextBytes, compute_offsets, number_lists
 
 MISSING = -1
 _SPACE = 32
@@ -73,29 +71,29 @@ class TextColumns:
     def __len__(self) -> int:
         return len(self.records)
 
-    def encoded(self, columns: tuple[str, ...]) -> tuple[Codes, Sequence[str]]:
+    def encode(self, columns: tuple[str, ...]) -> tuple[Codes, Sequence[str]]:
         """Each record's place in the list of distinct texts; several columns are joined by a space."""
         if columns not in self._encoded:
             several = len(columns) > 1
-            self._encoded[columns] = self._joined(columns) if several else self._single(columns[0])
+            self._encoded[columns] = self._encode_joined(columns) if several else self._encode_column(columns[0])
         return self._encoded[columns]
 
     def bytes_of(self, columns: tuple[str, ...]) -> TextBytes:
         """The bytes of the distinct texts."""
         if columns not in self._bytes:
-            texts = self.encoded(columns)[1]
+            texts = self.encode(columns)[1]
             self._bytes[columns] = texts.bytes if isinstance(texts, CleanTexts) else TextBytes.of(texts)
         return self._bytes[columns]
 
-    def _single(self, column: str) -> tuple[Codes, Sequence[str]]:
+    def _encode_column(self, column: str) -> tuple[Codes, Sequence[str]]:
         found = self.records.encoded(column)
         codes, cells = encode(self.records[column].tolist()) if found is None else (found.codes, found.texts)
         # The code -1 of a missing cell points at the last text, which is empty.
         moved, texts = number_clean([*(cell or "" for cell in cells), ""])
         return moved[codes], texts
 
-    def _joined(self, columns: tuple[str, ...]) -> tuple[Codes, Sequence[str]]:
-        parts = [self.encoded((column,)) for column in columns]
+    def _encode_joined(self, columns: tuple[str, ...]) -> tuple[Codes, Sequence[str]]:
+        parts = [self.encode((column,)) for column in columns]
         keys = np.zeros(len(self), dtype=np.int64)
         for places, texts in parts:
             # Distinct numbers again after each column, so that no product of counts can overflow.
@@ -148,12 +146,12 @@ class KeyTable:
             return rows, self.keys[rows]
         return np.repeat(np.arange(self.n_records, dtype=np.int32), np.diff(self.offsets)), self.keys
 
-    def listed(self) -> tuple[Integers, Hashes]:
+    def to_lists(self) -> tuple[Integers, Hashes]:
         """Offsets and keys."""
         if self.offsets is not None:
             return self.offsets, self.keys
         present = self.keys != 0
-        return offsets_of(present), self.keys[present]
+        return compute_offsets(present), self.keys[present]
 
 
 class KeyMaker:
@@ -170,26 +168,26 @@ class KeyMaker:
         tables = [self.expression_keys(key) for key in rule.keys]
         joined = tables[0]
         for table in tables[1:]:
-            joined = combine(joined, table)
+            joined = combine_tables(joined, table)
         return joined
 
     def expression_keys(self, expression: Expression) -> KeyTable:
         """The keys of every record for one expression."""
         parts = split_columns(expression)
         if len(parts) > 1:
-            return reduce(_united, map(self.expression_keys, parts))
+            return reduce(_unite_tables, map(self.expression_keys, parts))
         table = self._keys_of_texts(expression)
-        codes = self.columns.encoded(expression.columns)[0]
+        codes = self.columns.encode(expression.columns)[0]
         if table.offsets is None:
             # The last place stands for missing, where the code -1 points.
             return KeyTable(np.append(table.keys, np.uint64(0))[codes])
-        return KeyTable(*spread(codes, table.offsets, table.keys))
+        return KeyTable(*spread_to_records(codes, table.offsets, table.keys))
 
     def describe(self, rule: Rule, row: int) -> str:
         """What a rule takes from one record, for people."""
         parts = []
         for key in rule.keys:
-            codes, texts = self.columns.encoded(key.columns)
+            codes, texts = self.columns.encode(key.columns)
             text = "" if codes[row] == MISSING else texts[codes[row]]
             parts.append(text if key.exploded else key.value_of_each([text])[0])
         return ", ".join(filter(None, parts))
@@ -203,13 +201,13 @@ class KeyMaker:
     def _keys_of_texts(self, expression: Expression) -> KeyTable:
         if expression not in self._of_texts:
             columns = expression.columns
-            texts = self.columns.encoded(columns)[1]
-            self._of_texts[expression] = keys_of_texts(expression, texts, self.columns.bytes_of(columns))
+            texts = self.columns.encode(columns)[1]
+            self._of_texts[expression] = make_text_keys(expression, texts, self.columns.bytes_of(columns))
         return self._of_texts[expression]
 
     def ranks(self, expression: Expression, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The place of each row's value in the order of those rows' values; missing ones come last."""
-        codes, texts = self.columns.encoded(expression.columns)
+        codes, texts = self.columns.encode(expression.columns)
         used, places = np.unique(codes[rows], return_inverse=True)
         # In ascending order: what is missing comes first.
         there = used[used != MISSING]
@@ -219,7 +217,7 @@ class KeyMaker:
         last = len(order)
         return np.array([order[value] if value else last for value in values], dtype=np.int64)[places]
 
-    def present(self, expression: Expression) -> NDArray[np.bool_]:
+    def find_present(self, expression: Expression) -> NDArray[np.bool_]:
         """Whether each record has a value for an expression of one key a record."""
         return self.expression_keys(expression).keys != 0
 
@@ -229,7 +227,7 @@ class KeyMaker:
         for expression in rule.keys:
             keys = self.expression_keys(expression).keys
             anything |= keys != 0
-            key = mixed_each(key, keys, False)
+            key = mix_columns(key, keys, False)
         return KeyTable(np.where(anything, key, np.uint64(0)))
 
 
@@ -240,23 +238,23 @@ def split_columns(expression: Expression) -> list[Expression]:
     return [replace(expression, columns=(column,)) for column in expression.columns]
 
 
-def combine(first: KeyTable, second: KeyTable) -> KeyTable:
+def combine_tables(first: KeyTable, second: KeyTable) -> KeyTable:
     """Keys that stand for both: every combination of a record's keys, none if it misses either."""
     if first.offsets is None and second.offsets is None:
-        return KeyTable(mixed_each(first.keys, second.keys, True))
-    return KeyTable(*cross(*first.listed(), *second.listed()))
+        return KeyTable(mix_columns(first.keys, second.keys, True))
+    return KeyTable(*cross_keys(*first.to_lists(), *second.to_lists()))
 
 
-def _united(first: KeyTable, second: KeyTable) -> KeyTable:
-    return KeyTable(*united(*first.listed(), *second.listed()))
+def _unite_tables(first: KeyTable, second: KeyTable) -> KeyTable:
+    return KeyTable(*unite_keys(*first.to_lists(), *second.to_lists()))
 
 
-def keys_of_texts(expression: Expression, texts: Sequence[str], found: TextBytes) -> KeyTable:
+def make_text_keys(expression: Expression, texts: Sequence[str], found: TextBytes) -> KeyTable:
     """The keys of distinct texts, of which `found` are the bytes."""
     part, length = expression.part, expression.length
     if part == "tokens" or part == "qgrams":
         keys, ends = hash_words(*found) if part == "tokens" else hash_qgrams(*found, length or 1)
-        return KeyTable(*distinct_within(ends, keys))
+        return KeyTable(*drop_repeated_keys(ends, keys))
     if part == "year":
         years = expression.value_of_each(texts)
         keys = hash_texts(years)
@@ -307,7 +305,7 @@ def take_bytes(content: NDArray[np.uint8], offsets: Integers, rows: Integers) ->
 
 
 @kernel
-def spread(codes: NDArray[np.int32], offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
+def spread_to_records(codes: NDArray[np.int32], offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
     """The keys of every record, from those of the distinct texts; code -1 has none."""
     ends = np.zeros(len(codes) + 1, dtype=np.int64)
     for row in range(len(codes)):
@@ -323,7 +321,7 @@ def spread(codes: NDArray[np.int32], offsets: Integers, keys: Hashes) -> tuple[H
 
 
 @kernel
-def holds(keys: Hashes, start: int, stop: int, key: np.uint64) -> bool:
+def holds_key(keys: Hashes, start: int, stop: int, key: np.uint64) -> bool:
     """Whether a key is at one of the places from start to stop - 1."""
     place = start
     while place < stop and keys[place] != key:
@@ -332,14 +330,14 @@ def holds(keys: Hashes, start: int, stop: int, key: np.uint64) -> bool:
 
 
 @kernel
-def distinct_within(offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
+def drop_repeated_keys(offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
     """The same keys, each once a record."""
     ends = np.zeros(len(offsets), dtype=np.int64)
     kept = np.empty(len(keys), dtype=np.uint64)
     for row in range(len(offsets) - 1):
         place = ends[row]
         for entry in range(offsets[row], offsets[row + 1]):
-            if not holds(kept, ends[row], place, keys[entry]):
+            if not holds_key(kept, ends[row], place, keys[entry]):
                 kept[place] = keys[entry]
                 place += 1
         ends[row + 1] = place
@@ -347,7 +345,7 @@ def distinct_within(offsets: Integers, keys: Hashes) -> tuple[Hashes, Integers]:
 
 
 @kernel
-def united(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes) -> tuple[Hashes, Integers]:
+def unite_keys(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes) -> tuple[Hashes, Integers]:
     """A record's keys in either table, each once."""
     n = len(offsets_a) - 1
     ends = np.zeros(n + 1, dtype=np.int64)
@@ -359,7 +357,7 @@ def united(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Has
             place += 1
         own = place
         for b in range(offsets_b[row], offsets_b[row + 1]):
-            if not holds(keys, start, own, keys_b[b]):
+            if not holds_key(keys, start, own, keys_b[b]):
                 keys[place] = keys_b[b]
                 place += 1
         ends[row + 1] = place
@@ -367,7 +365,7 @@ def united(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Has
 
 
 @kernel
-def cross(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes) -> tuple[Hashes, Integers]:
+def cross_keys(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hashes) -> tuple[Hashes, Integers]:
     """Every combination of a record's keys in one table with its keys in the other."""
     n = len(offsets_a) - 1
     ends = np.zeros(n + 1, dtype=np.int64)
@@ -378,6 +376,6 @@ def cross(offsets_a: Integers, keys_a: Hashes, offsets_b: Integers, keys_b: Hash
         place = ends[row]
         for a in range(offsets_a[row], offsets_a[row + 1]):
             for b in range(offsets_b[row], offsets_b[row + 1]):
-                crossed[place] = mixed(keys_a[a], keys_b[b])
+                crossed[place] = mix_keys(keys_a[a], keys_b[b])
                 place += 1
     return crossed, ends

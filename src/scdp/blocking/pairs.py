@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._parallel import map_in_threads
-from scdp.blocking.index import ROUNDING, Oversized, PairIndex, shared_weight
+from scdp.blocking.index import ROUNDING, Oversized, PairIndex, sum_shared_weight
 
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -25,44 +25,44 @@ Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 # The partners of some records, one after the other, and how many each has.
 Partners = Callable[[NDArray[np.int32]], tuple[NDArray[np.int64], NDArray[np.int32]]]
 
-# Records are taken together until so many meetings are to be looked at: it bounds a worker's memory.
-MEETINGS_AT_ONCE = 1_000_000
+# Records are taken together until they have so many others to look at: it bounds a worker's memory.
+VISITS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """How the pairs of a blocking are found, record by record; `meetings` is how many others each looks at.
+    """How the pairs of a blocking are found, record by record; `n_visited` is how many others each looks at.
 
-    In the order of `homes` records share most of those that they look at. `oversized` are the rules with blocks above
-    the bound.
+    In the order of `block_number` records share most of those that they look at. `oversized` are the rules with
+    blocks above the bound.
     """
 
-    partners: Partners
-    meetings: NDArray[np.int64]
-    homes: NDArray[np.int64]
+    find_partners: Partners
+    n_visited: NDArray[np.int64]
+    block_number: NDArray[np.int64]
     oversized: tuple[Oversized, ...] = ()
 
     def parts(self, rows: NDArray[np.int32]) -> list[NDArray[np.int32]]:
         """Rows in parts that make about as many pairs each."""
-        edges = row_ranges(self.meetings[rows])
+        edges = split_rows(self.n_visited[rows])
         return [rows[first:last] for first, last in pairwise(edges)]
 
     def pairs(self, rows: NDArray[np.int32]) -> Pairs:
         """The pairs of these records with later ones."""
-        counts, right = self.partners(rows)
+        counts, right = self.find_partners(rows)
         return np.repeat(rows, counts), right
 
     def chunks(self, threads: int) -> Iterator[Pairs]:
         """All pairs (left < right), sorted; the same whatever the number of threads."""
-        return map_in_threads(self.pairs, self.parts(np.arange(len(self.meetings), dtype=np.int32)), threads)
+        return map_in_threads(self.pairs, self.parts(np.arange(len(self.n_visited), dtype=np.int32)), threads)
 
 
-def row_ranges(meetings: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Edges between which records have about MEETINGS_AT_ONCE meetings, or are one record."""
-    total = np.concatenate([[0], np.cumsum(meetings)])
-    steps = np.arange(0, total[-1] + MEETINGS_AT_ONCE, MEETINGS_AT_ONCE)
+def split_rows(n_visited: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges between which records look at about VISITS_AT_ONCE others, or are one record."""
+    total = np.concatenate([[0], np.cumsum(n_visited)])
+    steps = np.arange(0, total[-1] + VISITS_AT_ONCE, VISITS_AT_ONCE)
     edges = np.searchsorted(total, steps, side="right") - 1
-    return np.unique(np.concatenate([[0], edges, [len(meetings)]]))
+    return np.unique(np.concatenate([[0], edges, [len(n_visited)]]))
 
 
 def number_pairs(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
@@ -71,7 +71,7 @@ def number_pairs(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
     return numbers
 
 
-def collected(chunks: Iterable[Pairs], limit: int) -> Pairs:
+def collect_chunks(chunks: Iterable[Pairs], limit: int) -> Pairs:
     """All chunks as two arrays: in memory while they and their joined copy fit, else in mapped files."""
     held: list[Pairs] = []
     files: tuple[IO[bytes], IO[bytes]] | None = None
@@ -83,7 +83,7 @@ def collected(chunks: Iterable[Pairs], limit: int) -> Pairs:
             files = files or (tempfile.TemporaryFile(), tempfile.TemporaryFile())  # noqa: SIM115
             _append(held, files)
     if files:
-        return _mapped(files[0]), _mapped(files[1])
+        return _map_file(files[0]), _map_file(files[1])
     empty = np.empty(0, dtype=np.int32)
     return (
         np.concatenate([empty, *(left for left, _ in held)]),
@@ -98,7 +98,7 @@ def _append(held: list[Pairs], files: tuple[IO[bytes], IO[bytes]]) -> None:
     held.clear()
 
 
-def _mapped(file: IO[bytes]) -> NDArray[np.int32]:
+def _map_file(file: IO[bytes]) -> NDArray[np.int32]:
     # The file has no name; the map has its own hold on it and is all that keeps it.
     with file:
         file.flush()
@@ -107,7 +107,7 @@ def _mapped(file: IO[bytes]) -> NDArray[np.int32]:
 
 
 @kernel
-def roomy(found: NDArray[np.int32], needed: int) -> NDArray[np.int32]:
+def ensure_room(found: NDArray[np.int32], needed: int) -> NDArray[np.int32]:
     """The array, or a longer copy when it is shorter than needed."""
     if needed <= len(found):
         return found
@@ -117,8 +117,8 @@ def roomy(found: NDArray[np.int32], needed: int) -> NDArray[np.int32]:
 
 
 @kernel
-def meetings(index: PairIndex) -> NDArray[np.int64]:
-    """How many members of blocks, chains and postings each record meets at most."""
+def count_visited(index: PairIndex) -> NDArray[np.int64]:
+    """How many members of blocks, chains and postings each record looks at, repeats counted."""
     met = np.zeros(index.n_records, dtype=np.int64)
     for row in range(index.n_records):
         for entry in range(index.blocks.rows[row], index.blocks.rows[row + 1]):
@@ -138,10 +138,10 @@ def meetings(index: PairIndex) -> NDArray[np.int64]:
 
 
 @kernel
-def homes(index: PairIndex) -> NDArray[np.int64]:
+def number_by_block(index: PairIndex) -> NDArray[np.int64]:
     """A number for each record: those of its largest block, or near it in a chain, have the same or the next ones.
 
-    Records that are looked at in this order meet others that were looked at just before.
+    In this order a record looks at others that the one before has just looked at, so that they are still in the cache.
     """
     home = np.zeros(index.n_records, dtype=np.int64)
     largest = np.zeros(index.n_records, dtype=np.int64)
@@ -160,7 +160,7 @@ def homes(index: PairIndex) -> NDArray[np.int64]:
 
 
 @kernel
-def partners(index: PairIndex, rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def find_partners(index: PairIndex, rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The partners after each of these records, ascending, and how many each has."""
     counts = np.zeros(len(rows), dtype=np.int64)
     found = np.empty(1 << 12, dtype=np.int32)
@@ -169,23 +169,23 @@ def partners(index: PairIndex, rows: NDArray[np.int32]) -> tuple[NDArray[np.int6
     total = 0
     for number, row in enumerate(rows):
         start = total
-        found, total = meet_blocks(index, row, seen, found, total)
-        found, total = meet_chains(index, row, seen, found, total)
+        found, total = visit_blocks(index, row, seen, found, total)
+        found, total = visit_chains(index, row, seen, found, total)
         for rule in range(len(index.overlaps.thresholds)):
-            found, total = meet_tokens(index, row, rule, seen, tried, found, total)
+            found, total = visit_postings(index, row, rule, seen, tried, found, total)
         found[start:total].sort()
         counts[number] = total - start
     return counts, found[:total].copy()
 
 
 @kernel
-def meet_blocks(
+def visit_blocks(
     index: PairIndex, row: int, seen: NDArray[np.int32], found: NDArray[np.int32], total: int
 ) -> tuple[NDArray[np.int32], int]:
     """Add the later members of the record's blocks."""
     for entry in range(index.blocks.rows[row], index.blocks.rows[row + 1]):
         place = index.blocks.places[entry]
-        found = roomy(found, total + index.blocks.stops[place] - place)
+        found = ensure_room(found, total + index.blocks.stops[place] - place)
         for later in range(place + 1, index.blocks.stops[place]):
             other = index.blocks.members[later]
             if seen[other] != row:
@@ -196,13 +196,13 @@ def meet_blocks(
 
 
 @kernel
-def meet_chains(
+def visit_chains(
     index: PairIndex, row: int, seen: NDArray[np.int32], found: NDArray[np.int32], total: int
 ) -> tuple[NDArray[np.int32], int]:
     """Add the neighbours in the record's chains that come after it among the records."""
     for entry in range(index.chains.rows[row], index.chains.rows[row + 1]):
         place = index.chains.places[entry]
-        found = roomy(found, total + index.chains.highs[place] - index.chains.lows[place])
+        found = ensure_room(found, total + index.chains.highs[place] - index.chains.lows[place])
         for near in range(index.chains.lows[place], index.chains.highs[place]):
             other = index.chains.members[near]
             if other > row and seen[other] != row:
@@ -213,7 +213,7 @@ def meet_chains(
 
 
 @kernel
-def meet_tokens(
+def visit_postings(
     index: PairIndex,
     row: int,
     rule: int,
@@ -238,7 +238,7 @@ def meet_tokens(
             tried[other] = virtual
             theirs = rule * index.n_records + other
             if (
-                shared_weight(
+                sum_shared_weight(
                     index.overlaps.tokens,
                     index.overlaps.weights,
                     start,
@@ -250,7 +250,7 @@ def meet_tokens(
                 >= enough
             ):
                 seen[other] = row
-                found = roomy(found, total + 1)
+                found = ensure_room(found, total + 1)
                 found[total] = other
                 total += 1
     return found, total
@@ -276,13 +276,15 @@ class LinkedPairs(NamedTuple):
     linked: NDArray[np.int32]
 
 
-def linked_pairs(n_records: int, pairs: Pairs, links: Pairs) -> LinkedPairs:
+def build_linked_graphs(n_records: int, pairs: Pairs, links: Pairs) -> LinkedPairs:
     """The graphs of the pairs and of the links; the latter without hubs."""
-    return LinkedPairs(*Graph(*both_ways(n_records, *pairs)), *without_hubs(*both_ways(n_records, *links), MOST_LINKS))
+    return LinkedPairs(
+        *Graph(*build_graph(n_records, *pairs)), *remove_hubs(*build_graph(n_records, *links), MOST_LINKS)
+    )
 
 
 @kernel
-def both_ways(
+def build_graph(
     n_records: int, left: NDArray[np.int32], right: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The neighbours of every record under pairs in either direction."""
@@ -303,7 +305,7 @@ def both_ways(
 
 
 @kernel
-def without_hubs(
+def remove_hubs(
     offsets: NDArray[np.int64], neighbours: NDArray[np.int32], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The graph without the records that have more neighbours than `most`."""
@@ -322,8 +324,8 @@ def without_hubs(
 
 
 @kernel
-def linked_meetings(graphs: LinkedPairs) -> NDArray[np.int64]:
-    """How many records each one meets in its pairs and one link further, repeats counted."""
+def count_visited_through_links(graphs: LinkedPairs) -> NDArray[np.int64]:
+    """How many records each one looks at in its pairs and one link further, repeats counted."""
     met = np.zeros(len(graphs.pair_offsets) - 1, dtype=np.int64)
     for row in range(len(met)):
         for place in range(graphs.pair_offsets[row], graphs.pair_offsets[row + 1]):
@@ -336,7 +338,9 @@ def linked_meetings(graphs: LinkedPairs) -> NDArray[np.int64]:
 
 
 @kernel
-def linked_partners(graphs: LinkedPairs, rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def find_partners_through_links(
+    graphs: LinkedPairs, rows: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The partners after each of these records with expansion, ascending, and how many each has."""
     counts = np.zeros(len(rows), dtype=np.int64)
     found = np.empty(1 << 12, dtype=np.int32)
@@ -345,22 +349,22 @@ def linked_partners(graphs: LinkedPairs, rows: NDArray[np.int32]) -> tuple[NDArr
     for number, row in enumerate(rows):
         start = total
         places = (graphs.pair_offsets[row], graphs.pair_offsets[row + 1])
-        found, total = meet_range(graphs.partners, places, row, seen, found, total)
+        found, total = visit_range(graphs.partners, places, row, seen, found, total)
         for place in range(places[0], places[1]):
             partner = graphs.partners[place]
             linked = (graphs.link_offsets[partner], graphs.link_offsets[partner + 1])
-            found, total = meet_range(graphs.linked, linked, row, seen, found, total)
+            found, total = visit_range(graphs.linked, linked, row, seen, found, total)
         for place in range(graphs.link_offsets[row], graphs.link_offsets[row + 1]):
             other = graphs.linked[place]
             theirs = (graphs.pair_offsets[other], graphs.pair_offsets[other + 1])
-            found, total = meet_range(graphs.partners, theirs, row, seen, found, total)
+            found, total = visit_range(graphs.partners, theirs, row, seen, found, total)
         found[start:total].sort()
         counts[number] = total - start
     return counts, found[:total].copy()
 
 
 @kernel
-def meet_range(
+def visit_range(
     others: NDArray[np.int32],
     places: tuple[int, int],
     row: int,
@@ -369,7 +373,7 @@ def meet_range(
     total: int,
 ) -> tuple[NDArray[np.int32], int]:
     """Add the records at these places that come after the row and are not there yet."""
-    found = roomy(found, total + places[1] - places[0])
+    found = ensure_room(found, total + places[1] - places[0])
     for place in range(places[0], places[1]):
         other = others[place]
         if other > row and seen[other] != row:

@@ -36,7 +36,7 @@ class Equal:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return _columns(self.keys)
+        return _list_columns(self.keys)
 
     def __str__(self) -> str:
         return f"equal({', '.join(map(str, self.keys))})"
@@ -110,7 +110,7 @@ class Neighbourhood:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return _columns(self.keys)
+        return _list_columns(self.keys)
 
     def __str__(self) -> str:
         return f"sorted({', '.join(map(str, self.keys))}; window {self.window})"
@@ -128,6 +128,24 @@ class Blocking:
 
     `max_block` bounds what a rule may cost: the records of a larger block are only paired within `window`
     places of each other, sorted by the blocking's columns; tokens of an overlap more common are left out.
+
+    Parameters
+    ----------
+    rules : tuple of rules
+        What `equal`, `overlap`, `neighbourhood` and `identical` make.
+    links : tuple of rules
+        Rules whose pairs are almost surely the same.
+    max_block : int
+        The largest block of which all pairs are made.
+    window : int
+        How many places apart the records of a larger block are still paired.
+
+    Example
+    -------
+    >>> from scdp.blocking.expressions import prefix
+    >>> print(Blocking((equal("phone"), equal("surname", prefix("first_name", 1)))))
+    equal(phone)
+    equal(surname, prefix(first_name, 1))
     """
 
     rules: tuple[Rule, ...]
@@ -158,41 +176,166 @@ class Blocking:
         return "\n".join([*map(str, self.rules), *(f"linked by {rule}" for rule in self.links)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, which `from_dict` reads back to an equal blocking."""
+        """Plain values for JSON, which `from_dict` reads back to an equal blocking.
+
+        Returns
+        -------
+        dict
+
+        Example
+        -------
+        >>> Blocking((equal("phone"),)).to_dict()["rule"]
+        [{'kind': 'equal', 'keys': [{'part': 'text', 'columns': ['phone']}]}]
+        """
         return blocking_to_dict(self)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Blocking:
-        """The blocking that `to_dict` described."""
+        """The blocking that `to_dict` described.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Blocking
+
+        Example
+        -------
+        >>> blocking = Blocking((equal("phone"),))
+        >>> Blocking.from_dict(blocking.to_dict()) == blocking
+        True
+        """
         return blocking_from_dict(content)
 
     def to_toml(self) -> str:
-        """The text of a file that `from_toml` reads back to an equal blocking."""
+        r"""The text of a file that `from_toml` reads back to an equal blocking.
+
+        Returns
+        -------
+        str
+
+        Example
+        -------
+        >>> print(Blocking((equal("phone"),)).to_toml().split("\n\n")[1].strip())
+        [[rule]]
+        kind = "equal"
+        keys = [{part = "text", columns = ["phone"]}]
+        """
         return blocking_to_toml(self)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Blocking:
-        """Read a blocking; a mistake in the file is one sentence with the file and the rule."""
+        """Read a blocking; a mistake in the file is one sentence with the file and the rule.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Blocking
+
+        Example
+        -------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> blocking = Blocking((equal("phone"),))
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "blocking.toml"
+        ...     _ = path.write_text(blocking.to_toml())
+        ...     Blocking.from_toml(path) == blocking
+        True
+        """
         return read_blocking(path)
 
 
 def equal(*keys: str | Expression) -> Equal:
-    """Agreement on all keys, as in equal("surname", prefix("first_name", 1)); text names a column."""
-    return Equal(_expressions(keys))
+    """Agreement on all keys, as in equal("surname", prefix("first_name", 1)); text names a column.
+
+    Parameters
+    ----------
+    *keys : str or Expression
+        What records are compared by; text names a column.
+
+    Returns
+    -------
+    Equal
+
+    Example
+    -------
+    >>> from scdp.blocking.expressions import prefix
+    >>> print(equal("surname", prefix("first_name", 1)))
+    equal(surname, prefix(first_name, 1))
+    """
+    return Equal(_make_expressions(keys))
 
 
 def overlap(key: Expression, rarity: float = 1.0) -> Overlap:
-    """A canopy: enough shared tokens or q-grams, as in overlap(tokens("title"), rarity=1.5)."""
+    """A canopy: enough shared tokens or q-grams, as in overlap(tokens("title"), rarity=1.5).
+
+    Parameters
+    ----------
+    key : Expression
+        Words or q-grams of a column.
+    rarity : float
+        The total rarity that shared ones must have.
+
+    Returns
+    -------
+    Overlap
+
+    Example
+    -------
+    >>> from scdp.blocking.expressions import tokens
+    >>> print(overlap(tokens("title"), rarity=1.5))
+    overlap(tokens(title), rarity 1.5)
+    """
     return Overlap(key, rarity)
 
 
 def neighbourhood(*keys: str | Expression, window: int = WINDOW) -> Neighbourhood:
-    """Sorted neighbourhood: near each other when sorted by the keys."""
-    return Neighbourhood(_expressions(keys), window)
+    """Sorted neighbourhood: near each other when sorted by the keys.
+
+    Parameters
+    ----------
+    *keys : str or Expression
+        What records are compared by; text names a column.
+    window : int
+        How many places apart two records may be.
+
+    Returns
+    -------
+    Neighbourhood
+
+    Example
+    -------
+    >>> print(neighbourhood("surname", window=5))
+    sorted(surname; window 5)
+    """
+    return Neighbourhood(_make_expressions(keys), window)
 
 
 def identical(*columns: str) -> Identical:
-    """Exact duplicates in these columns, missing cells included."""
+    """Exact duplicates in these columns, missing cells included.
+
+    Parameters
+    ----------
+    *columns : str
+        The names of the columns.
+
+    Returns
+    -------
+    Identical
+
+    Example
+    -------
+    >>> print(identical("first", "last"))
+    identical records
+    """
     return Identical(columns)
 
 
@@ -202,11 +345,11 @@ def check_count(name: str, count: object, least: int = 1) -> None:
         raise InputError(f"blocking: {name} is {count!r}; use a whole number of {least} or more")
 
 
-def _expressions(keys: tuple[str | Expression, ...]) -> tuple[Expression, ...]:
+def _make_expressions(keys: tuple[str | Expression, ...]) -> tuple[Expression, ...]:
     return tuple(text(key) if isinstance(key, str) else key for key in keys)
 
 
-def _columns(keys: tuple[Expression, ...]) -> tuple[str, ...]:
+def _list_columns(keys: tuple[Expression, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for key in keys for column in key.columns))
 
 
@@ -241,7 +384,7 @@ def blocking_from_dict(content: Mapping[str, Any], source: str = "blocking") -> 
     _check_names(content, ("max_block", "window", "rule", "link"), source)
     rules = {f"{name}s": _rules_from_list(content.get(name, []), name, source) for name in ("rule", "link")}
     settings = {name: content[name] for name in ("max_block", "window") if name in content}
-    return _made(Blocking, {**rules, **settings}, source)
+    return _build_rule(Blocking, {**rules, **settings}, source)
 
 
 def _rules_from_list(tables: object, name: str, source: str) -> tuple[Rule, ...]:
@@ -273,14 +416,14 @@ def read_blocking(path: str | Path) -> Blocking:
 
 def _rule_to_dict(rule: Rule) -> dict[str, Any]:
     kind = _KIND_OF[type(rule)]
-    return {"kind": kind} | {name: _plain(getattr(rule, name)) for name in KINDS[kind][1]}
+    return {"kind": kind} | {name: _to_plain(getattr(rule, name)) for name in KINDS[kind][1]}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Expression):
         named = {"part": value.part, "columns": list(value.columns)}
         return named if value.length is None else named | {"length": value.length}
-    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+    return [_to_plain(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 def _rule_from_dict(table: object, place: str) -> Rule:
@@ -291,28 +434,28 @@ def _rule_from_dict(table: object, place: str) -> Rule:
     settings = {name: table[name] for name in names if name in table}
     for name in ("keys", "columns"):
         if name in settings:
-            settings[name] = _listed(settings[name], name, place)
+            settings[name] = _read_list(settings[name], name, place)
     if "keys" in settings:
-        settings["keys"] = tuple(_expression(value, place) for value in settings["keys"])
+        settings["keys"] = tuple(_read_expression(value, place) for value in settings["keys"])
     if "key" in settings:
-        settings["key"] = _expression(settings["key"], place)
-    return _made(rule, settings, place)
+        settings["key"] = _read_expression(settings["key"], place)
+    return _build_rule(rule, settings, place)
 
 
-def _expression(value: object, place: str) -> Expression:
+def _read_expression(value: object, place: str) -> Expression:
     if not isinstance(value, Mapping):
         raise InputError(f"{place}: {value!r} is not a key; write {{part = ..., columns = [...]}}")
     _check_names(value, ("part", "columns", "length"), place)
-    return _made(Expression, {**value, "columns": _listed(value.get("columns"), "columns", place)}, place)
+    return _build_rule(Expression, {**value, "columns": _read_list(value.get("columns"), "columns", place)}, place)
 
 
-def _listed(value: object, name: str, place: str) -> tuple[Any, ...]:
+def _read_list(value: object, name: str, place: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise InputError(f"{place}: {name} is {value!r}; write a list")
     return tuple(value)
 
 
-def _made(kind: type[Any], settings: dict[str, Any], place: str) -> Any:
+def _build_rule(kind: type[Any], settings: dict[str, Any], place: str) -> Any:
     try:
         return kind(**settings)
     except InputError as error:

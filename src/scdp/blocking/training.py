@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.blocking.candidates import known_clusters
+from scdp.blocking.candidates import encode_known_clusters
 from scdp.blocking.estimates import Sample
 from scdp.blocking.expressions import Expression, digits, last_word, prefix, qgrams, soundex, text, tokens, year
 from scdp.blocking.keys import KeyMaker, TextColumns
@@ -45,9 +45,9 @@ class Profile:
         return self.with_digits > MOST and self.with_letters < OFTEN
 
 
-def profile(columns: TextColumns, column: str) -> Profile | None:
+def profile_column(columns: TextColumns, column: str) -> Profile | None:
     """The profile of a column, or None if it has fewer than two different texts."""
-    _, texts = columns.encoded((column,))
+    _, texts = columns.encode((column,))
     if len(texts) < 2:
         return None
     seen = [texts[place] for place in np.linspace(0, len(texts) - 1, min(SAMPLE, len(texts))).astype(int)]
@@ -65,7 +65,7 @@ def profile(columns: TextColumns, column: str) -> Profile | None:
     )
 
 
-def expressions_for(found: Profile) -> list[Expression]:
+def suggest_expressions(found: Profile) -> list[Expression]:
     """Expressions of one key a record that suit a column, the whole text first."""
     column = found.column
     parts = [text(column)]
@@ -78,24 +78,24 @@ def expressions_for(found: Profile) -> list[Expression]:
     return parts + ([digits(column)] if found.with_digits > OFTEN else [])
 
 
-def proposed_rules(columns: TextColumns, names: Sequence[str]) -> list[Rule]:
+def propose_rules(columns: TextColumns, names: Sequence[str]) -> list[Rule]:
     """Equality on one and on two expressions, sorted neighbourhoods and overlaps for the named columns."""
-    profiles = [found for name in names if (found := profile(columns, name)) is not None]
-    by_column = [expressions_for(found) for found in profiles]
+    profiles = [found for name in names if (found := profile_column(columns, name)) is not None]
+    by_column = [suggest_expressions(found) for found in profiles]
     rules: list[Rule] = [equal(part) for parts in by_column for part in parts]
     rules += [equal(tokens(found.column)) for found in profiles if found.of_many_words > OFTEN]
     for first, second in combinations(by_column, 2):
         rules += [equal(a, b) for a in first for b in second]
-    rules += _neighbourhoods(by_column)
-    return rules + _overlaps(profiles)
+    rules += _propose_neighbourhoods(by_column)
+    return rules + _propose_overlaps(profiles)
 
 
-def _neighbourhoods(by_column: Sequence[Sequence[Expression]]) -> list[Rule]:
+def _propose_neighbourhoods(by_column: Sequence[Sequence[Expression]]) -> list[Rule]:
     sortable = [part for parts in by_column for part in parts if part.part in ("text", "last_word", "digits")]
     return [neighbourhood(part, window=window) for part in sortable for window in WINDOWS]
 
 
-def _overlaps(profiles: Sequence[Profile]) -> list[Overlap]:
+def _propose_overlaps(profiles: Sequence[Profile]) -> list[Overlap]:
     keys = [qgrams(found.column, 2 if found.is_number else 3) for found in profiles]
     keys += [tokens(found.column) for found in profiles if found.of_many_words > OFTEN]
     if len(profiles) > 1:
@@ -109,12 +109,12 @@ MOST_RECORDS = 30_000
 MOST_PAIRS = 40_000
 
 
-def training_sample(
+def draw_training_sample(
     records: Records, clusters: ArrayLike, n_records: int | None, max_block: int, window: int, rng: np.random.Generator
 ) -> Sample:
     """At most MOST_RECORDS records, labelled ones first, and at most MOST_PAIRS of their pairs."""
-    codes = known_clusters(clusters, len(records))
-    rows = _sampled_rows(codes, rng)
+    codes = encode_known_clusters(clusters, len(records))
+    rows = _sample_rows(codes, rng)
     codes = codes[rows]
     groups = _clusters_of_pairs(codes, rng)
     if not groups:
@@ -126,7 +126,7 @@ def training_sample(
     return Sample(
         KeyMaker(TextColumns(records.take(rows))),
         entities,
-        *_pairs_within(groups),
+        *_list_pairs_within(groups),
         np.array([len(group) for group in groups]),
         stands_for,
         true_pairs * stands_for / float((codes >= 0).sum()),
@@ -135,7 +135,7 @@ def training_sample(
     )
 
 
-def _sampled_rows(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _sample_rows(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     if len(codes) <= MOST_RECORDS:
         return np.arange(len(codes))
     # Whole clusters, in a random order, up to half of the sample; then records without a label.
@@ -168,7 +168,7 @@ def _clusters_of_pairs(codes: NDArray[np.int64], rng: np.random.Generator) -> li
     return chosen
 
 
-def _pairs_within(groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _list_pairs_within(groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     places = [np.triu_indices(len(group), k=1) for group in groups]
     left = [group[first] for group, (first, _) in zip(groups, places, strict=True)]
     right = [group[second] for group, (_, second) in zip(groups, places, strict=True)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from scdp._parallel import map_in_threads
 from scdp._typing import Booleans, Floats, Integers
-from scdp.blocking.candidates import key_maker, search_of_index, worker_count
+from scdp.blocking.candidates import make_index_search, make_key_maker, worker_count
 from scdp.blocking.index import build_index
 from scdp.blocking.pairs import number_pairs
 from scdp.blocking.rules import Blocking, Rule
@@ -30,7 +30,7 @@ def estimate_recall(
 
     `probability` is that of each being a match. Unlikely ones must not be among them.
     """
-    families = _by_columns(blocking)
+    families = _group_by_columns(blocking)
     rows = np.unique(left)
     if len(rows) > MOST_ROWS:
         rows = np.sort(np.random.default_rng(len(rows)).choice(rows, MOST_ROWS, replace=False))
@@ -39,20 +39,20 @@ def estimate_recall(
     if len(families) < FEWEST_FAMILIES or probability.sum() < FEWEST_PAIRS:
         return float("nan")
     by_family = np.zeros((len(families), len(left)), dtype=bool)
-    maker, threads, keys = key_maker(records, blocking), worker_count(None), number_pairs(left, right)
+    maker, threads, keys = make_key_maker(records, blocking), worker_count(None), number_pairs(left, right)
     for found, rules in zip(by_family, families.values(), strict=True):
-        search = search_of_index(build_index(maker, blocking, rules, threads)[0])
+        search = make_index_search(build_index(maker, blocking, rules, threads)[0])
         for pairs in map_in_threads(search.pairs, search.parts(rows.astype(np.int32)), threads):
             found |= np.isin(keys, number_pairs(*pairs))
-    shares = [unseen_share(by_family, probability)]
+    shares = [estimate_unseen_share(by_family, probability)]
     # Columns together find what each of them finds and more. Without such rules no fewer pairs are lost.
     alone = [not any(other < columns for other in families) for columns in families]
     if FEWEST_FAMILIES <= sum(alone) < len(families):
-        shares.append(unseen_share(by_family[alone], probability))
+        shares.append(estimate_unseen_share(by_family[alone], probability))
     return 1.0 - min(shares)
 
 
-def unseen_share(caught: Booleans, weight: Floats) -> float:
+def estimate_unseen_share(caught: Booleans, weight: Floats) -> float:
     """The share of things that were never caught, by which were caught each time: (times, things), of some weight."""
     n_times, often = len(caught), caught.sum(axis=0)
     once, twice = (float(weight[often == number].sum()) for number in (1, 2))
@@ -60,7 +60,7 @@ def unseen_share(caught: Booleans, weight: Floats) -> float:
     return unseen / max(unseen + float(weight[often > 0].sum()), 1.0)
 
 
-def _by_columns(blocking: Blocking) -> dict[frozenset[str], list[Rule]]:
+def _group_by_columns(blocking: Blocking) -> dict[frozenset[str], list[Rule]]:
     """Rules by what they read: those of the same columns find or lose a pair together."""
     families: dict[frozenset[str], list[Rule]] = {}
     for rule in blocking.rules:

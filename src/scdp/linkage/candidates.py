@@ -4,26 +4,27 @@ where candidates are very many a prefilter keeps those that may be matches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._parallel import Progress, map_in_threads
+from scdp._parallel import Progress, map_in_threads, stage
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking
-from scdp.blocking.by_size import BlockingReport
-from scdp.blocking.candidates import search_of, worker_count
-from scdp.blocking.hashes import scattered
+from scdp.blocking.by_size import BlockingReport, ChosenBlocking
+from scdp.blocking.candidates import make_search, worker_count
 from scdp.blocking.pairs import Search, number_pairs
 from scdp.blocking.unseen import estimate_recall
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs
 from scdp.components import connected_components
 from scdp.estimators.conditions import Conditions
+from scdp.hashing import scatter_rows
 from scdp.io.memory import collection_paused, give_back_memory
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.evidence import thin
@@ -51,17 +52,31 @@ PAIRS_AT_ONCE = 20_000
 MOST_AHEAD = 16
 
 
-class Blocked(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Blocked:
     """Records to compare by fitted comparisons and a blocking, and the ensemble that judges their pairs.
 
-    `recall` is the share of true pairs that the blocking is expected to keep: NaN where it is to be estimated.
+    The blocking is chosen when it is first asked for: values are parsed meanwhile.
     """
 
     records: Records
     fields: tuple[Comparison, ...]
-    blocking: Blocking
     ensemble: Ensemble
-    recall: float = 1.0
+    choose: Callable[[], ChosenBlocking]
+
+    @cached_property
+    def _chosen(self) -> ChosenBlocking:
+        return self.choose()
+
+    @property
+    def blocking(self) -> Blocking:
+        """The rules that propose candidates."""
+        return self._chosen.blocking
+
+    @property
+    def recall(self) -> float:
+        """The share of true pairs that the blocking is expected to keep: NaN where it is to be estimated."""
+        return self._chosen.recall
 
 
 class Settled(NamedTuple):
@@ -80,26 +95,23 @@ class Candidates(NamedTuple):
     report: BlockingReport
 
 
-@dataclass(frozen=True, eq=False)
-class WeighedPairs:
-    """Pairs with their features and the log-odds of being a match."""
+class KeptPairs(NamedTuple):
+    """Candidates that may be matches, with their features."""
 
     left: Integers
     right: Integers
     features: Features
-    log_odds: Floats
 
     @classmethod
-    def join(cls, parts: Sequence[WeighedPairs]) -> WeighedPairs:
+    def join(cls, parts: Sequence[KeptPairs]) -> KeptPairs:
         """Those of all parts, of which there is at least one, sorted by left, then right."""
         left, right = (np.concatenate([getattr(part, end) for part in parts]) for end in ("left", "right"))
         order = sort_pairs(left, right)
         features = np.concatenate([part.features for part in parts])
-        log_odds = np.concatenate([part.log_odds for part in parts])
-        return cls(left[order], right[order], features[order], log_odds[order])
+        return cls(left[order], right[order], features[order])
 
-    def take(self, mask: Booleans) -> WeighedPairs:
-        return WeighedPairs(self.left[mask], self.right[mask], self.features[mask], self.log_odds[mask])
+    def take(self, mask: Booleans) -> KeptPairs:
+        return KeptPairs(self.left[mask], self.right[mask], self.features[mask])
 
 
 def settle(
@@ -118,9 +130,7 @@ def settle(
     few = ensemble.table is None or len(features) / share <= MOST_CANDIDATES
     if few and not np.isnan(blocked.recall):
         return Settled(ensemble, None, blocked.recall)
-    parts = (features[part] for part in parts_of(len(features)))
-    log_odds = np.concatenate(list(map_in_threads(ensemble.mean_log_odds, parts, worker_count(None))))
-    probability = 1.0 / (1.0 + np.exp(-log_odds))
+    probability = 1.0 / (1.0 + np.exp(-weigh_in_threads(ensemble, features)))
     recall = blocked.recall
     if np.isnan(recall):
         likely = probability >= LIKELY
@@ -146,6 +156,12 @@ def compare_in_threads(comparer: Comparer, left: Integers, right: Integers) -> F
     return np.concatenate(list(map_in_threads(compare, parts_of(len(left)), worker_count(None))))
 
 
+def weigh_in_threads(ensemble: Ensemble, features: Features) -> Floats:
+    """The log-odds of pairs by the learned score, made on all cores."""
+    parts = (features[part] for part in parts_of(len(features)))
+    return np.concatenate(list(map_in_threads(ensemble.mean_log_odds, parts, worker_count(None))))
+
+
 def settle_blocked(blocked: Blocked, comparer: Comparer, conditions: Conditions | None = None) -> Ensemble:
     """The ensemble set to a table, without all its candidates being compared."""
     return settle(blocked, comparer, search_blocked(blocked).sample, conditions).ensemble
@@ -161,8 +177,8 @@ class Searched(NamedTuple):
 
 def search_blocked(blocked: Blocked) -> Searched:
     """Index the records by the blocking."""
-    search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
-    rows = np.argsort(search.homes, kind="stable").astype(np.int32)
+    search = make_search(blocked.records, blocked.blocking, memory_limit="400MB")
+    rows = np.argsort(search.block_number, kind="stable").astype(np.int32)
     return Searched(search, rows, sample_candidates(search, rows, len(blocked.records)))
 
 
@@ -183,26 +199,28 @@ def compare_candidates(
     """The candidate pairs of records with their features, in this process; only those that conditions let meet."""
     n = len(blocked.records)
     threads = worker_count(None) if workers < 1 else workers
-    (search, rows, sample), comparer = prepare_blocked(blocked)
+    with stage("blocking and index"):
+        (search, rows, sample), comparer = prepare_blocked(blocked)
     parts = search.parts(rows)
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with ThreadPoolExecutor(max_workers=1) as pool, stage("settling how much evidence says"):
         # To settle is for the most part the work of one core.
         ahead = [pool.submit(search.pairs, some) for some in parts[:MOST_AHEAD]]
         settled = settle(blocked, comparer, sample, conditions)
     run = None if settled.prefilter is None else PrefilterRun.of(settled.prefilter, comparer)
 
-    def compare(number: int) -> WeighedPairs:
+    def compare(number: int) -> KeptPairs:
         pairs = ahead[number].result() if number < len(ahead) else search.pairs(parts[number])
         left, right = only_meeting(conditions, *pairs)
-        return link_pairs(settled.ensemble, comparer, run, left, right)
+        return link_pairs(comparer, run, left, right)
 
-    found: list[WeighedPairs] = []
-    for part in map_in_threads(compare, range(len(parts)), threads):
-        found.append(part)
-        if progress is not None:
-            progress(len(found), len(parts))
-    empty = link_pairs(settled.ensemble, comparer, run, np.zeros(0, np.int32), np.zeros(0, np.int32))
-    kept = break_up(WeighedPairs.join([*found, empty]), n)
+    found: list[KeptPairs] = []
+    with stage("comparing"):
+        for part in map_in_threads(compare, range(len(parts)), threads):
+            found.append(part)
+            if progress is not None:
+                progress(len(found), len(parts))
+    empty = link_pairs(comparer, run, np.zeros(0, np.int32), np.zeros(0, np.int32))
+    kept = break_up(KeptPairs.join([*found, empty]), n, settled.ensemble)
     report = BlockingReport(settled.recall, search.oversized)
     return Candidates(Pairs(n, kept.left, kept.right, kept.features), settled.ensemble, report)
 
@@ -251,22 +269,17 @@ def sort_pairs(left: Integers, right: Integers) -> Integers:
 
 
 def link_pairs(
-    ensemble: Ensemble, comparer: Comparer, run: PrefilterRun | None, left: NDArray[np.int32], right: NDArray[np.int32]
-) -> WeighedPairs:
+    comparer: Comparer, run: PrefilterRun | None, left: NDArray[np.int32], right: NDArray[np.int32]
+) -> KeptPairs:
     """Candidates with all features; with a prefilter only those that may be matches."""
     if run is None:
         one, other = left.astype(np.int64), right.astype(np.int64)
-        return weigh(ensemble, one, other, comparer.compare(one, other, 1))
+        return KeptPairs(one, other, comparer.compare(one, other, 1))
     places, distances = run.keep(left, right)
     one, other = left[places].astype(np.int64), right[places].astype(np.int64)
     features = comparer.complete(distances, one, other)
     kept = run.prefilter.table.log_ratio(features) >= run.prefilter.need
-    return weigh(ensemble, one[kept], other[kept], features[kept])
-
-
-def weigh(ensemble: Ensemble, left: Integers, right: Integers, features: Features) -> WeighedPairs:
-    """Pairs with their log-odds by the learned score."""
-    return WeighedPairs(left, right, features, ensemble.mean_log_odds(features))
+    return KeptPairs(one[kept], other[kept], features[kept])
 
 
 def draw_strangers(n: int, n_drawn: int = N_STRANGERS) -> tuple[Integers, Integers]:
@@ -284,11 +297,11 @@ def sampled_share(n_records: int) -> float:
 
 def in_sample(rows: NDArray[np.int32], share: float) -> Booleans:
     """Which records the match rate is settled by, with their later candidates: the same on every machine."""
-    chosen: Booleans = scattered(rows) <= min(int(share * 2.0**63), 2**63 - 1)
+    chosen: Booleans = scatter_rows(rows) <= min(int(share * 2.0**63), 2**63 - 1)
     return chosen
 
 
-def break_up(pairs: WeighedPairs, n_records: int) -> WeighedPairs:
+def break_up(pairs: KeptPairs, n_records: int, ensemble: Ensemble) -> KeptPairs:
     """Without the least likely pairs of components of too many records, until these fall apart.
 
     Such a component is a chain of unlikely pairs; left whole it would be the work of one process.
@@ -298,7 +311,8 @@ def break_up(pairs: WeighedPairs, n_records: int) -> WeighedPairs:
         large = (parts.sizes > MOST_CONNECTED)[parts.codes[pairs.left]]
         if not large.any():
             break
+        kept = ~large
         # In single precision, in which other machines hold the log-odds too.
-        likely = pairs.log_odds.astype(np.float32) >= np.float32(cut)
-        pairs = pairs.take(likely | ~large)
+        kept[large] = weigh_in_threads(ensemble, pairs.features[large]).astype(np.float32) >= np.float32(cut)
+        pairs = pairs.take(kept)
     return pairs

@@ -265,7 +265,7 @@ class Ensemble:
         if gaps is None:
             return self
         gap, bias = float(gaps.mean()), float(np.mean([member.bias for member in self.members]))
-        known = self.mean_log_odds(self.matches.among(n_records, self.table.layout.rarity))
+        known = self.mean_log_odds(self.matches.among(n_records, self.table.layout.rarity)) - self.matches.optimism
         log_odds = scores.mean(axis=0) + bias + self.log_odds
         moves, before = propose_moves(gap, float(self.matches.weight.sum()))
         likely = weigh_moves(moves, before, log_odds, each, known, self.matches.weight)

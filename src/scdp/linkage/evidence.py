@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from scdp._typing import Booleans, Features, Floats, Integers
-from scdp.compare.features import PLACES, Layout
+from scdp.compare.features import PLACES, RELEASES, Layout
 from scdp.linkage.levels import EDGES, N_LEVELS, add_ratios, count_agreements, count_sure_levels, levels_of
 
 # How often members of one cluster fall into each level where a column describes the thing itself.
@@ -205,7 +205,8 @@ class TableEvidence:
 def find_dependence(table: TableEvidence, strangers: Features, pairs: Features, n_pairs: float) -> Dependence:
     """Which groups of a family agree together among strangers more often than by chance: a tree of the strongest.
 
-    An address may do so with a name or a phone, too: relatives live together, and a house shares its lines.
+    An address may do so with a name or a phone, too: relatives live together, and a house shares its lines. Songs of
+    one album share its artist and year, and papers of one issue its venue.
 
     Joint agreements are rare, and counted among the pairs that may be matches; the rest among random pairs.
     """
@@ -232,7 +233,8 @@ def find_dependence(table: TableEvidence, strangers: Features, pairs: Features, 
 def relate_families(family: Integers) -> Booleans:
     """(groups, groups): those of one family, and places with those of any."""
     one, other = family[:, None], family[None, :]
-    related: Booleans = (one >= 0) & (other >= 0) & ((one == other) | (one == PLACES) | (other == PLACES))
+    at_a_place = ((one == PLACES) & (other != RELEASES)) | ((other == PLACES) & (one != RELEASES))
+    related: Booleans = (one >= 0) & (other >= 0) & ((one == other) | at_a_place)
     return related
 
 

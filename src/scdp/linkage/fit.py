@@ -127,7 +127,7 @@ def fit_ensemble(
     likely = [fold.without_unlikely(prior.unpack(mode)) for fold in prepared]
     members = draw_members(likely, prior, mode, held_out.tunings, choices.n_members, seed, n_jobs, report.step)
     spread, n_taught = spread_of_bias(likely, prior.based), min(len(part) for part in parts)
-    matches = None if layout is None else sample_matches(whole, source.n_records, rng)
+    matches = None if layout is None else sample_matches(folds, source.n_records, held_out.optimism, rng)
     fitted = replace(ensemble, members=members, spread=spread, sure_spread=spread, n_taught=n_taught, matches=matches)
     return fitted, held_out
 

@@ -27,7 +27,7 @@ UNDECIDED, FEWEST_UNDECIDED = 6.0, 5
 LIKELY, SOME_OTHERS = -6.0, 50_000
 # How much of the way back to the evidence is tried, with few labelled matches; with so many it is half as much, since
 # they have taught the members where the line is.
-RETURNS, MANY_MATCHES = np.array([0.0, 0.25, 0.5, 0.75, 1.0]), 40.0
+RETURNS, MANY_MATCHES = np.array([0.0, 0.25, 0.5, 0.75, 1.0]), 10.0
 # How far the line is moved towards the evidence where it lies on the other side of it, and how much less likely the
 # next step is before labelled matches are looked at.
 LIFTS = np.arange(0.0, 6.5, 0.5)
@@ -37,21 +37,28 @@ POOR_SHARE = 0.1
 
 
 class Matches(NamedTuple):
-    """Labelled matches: features, what each counts, and among how many records their rarity was counted."""
+    """Labelled matches: features, what each counts, and among how many records their rarity was counted.
+
+    `optimism` is how many nats members that learned from a match say more for it than members that did not: new matches
+    of a table are like the latter.
+    """
 
     features: Features
     weight: Floats
     n_records: int
+    optimism: Floats
 
     @classmethod
-    def sample(cls, features: Features, weight: Floats, n_records: int, rng: np.random.Generator) -> Self:
+    def sample(
+        cls, features: Features, weight: Floats, n_records: int, optimism: Floats, rng: np.random.Generator
+    ) -> Self:
         """Some of the matches, which count as much together as all of them."""
         if len(weight) > MOST_MATCHES:
             chosen = np.sort(rng.choice(len(weight), MOST_MATCHES, replace=False))
             total = weight.sum()
-            features, weight = features[chosen], weight[chosen]
+            features, weight, optimism = features[chosen], weight[chosen], optimism[chosen]
             weight = weight * (total / weight.sum())
-        return cls(features, weight, n_records)
+        return cls(features, weight, n_records, optimism)
 
     def among(self, n_records: int, rarity: Integers) -> Features:
         """Features as they would be among so many records; those at the places `rarity` are nats of common values.

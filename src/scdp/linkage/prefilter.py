@@ -136,9 +136,10 @@ class PrefilterRun:
             found = self.comparer.prepared[c].unequal_pairs(left[at], right[at], 1)
             distances[todo, c] = found
             lower_bounds(found, todo, EDGES, table.ratio[c] * table.layout.share[c], self.unequal[c], bound)
-            enough = bound >= floor
-            places, bound, distances = places[enough], bound[enough], distances[enough]
-        return places, distances
+            n_kept = drop_hopeless(floor, places, bound, distances)
+            places, bound, distances = places[:n_kept], bound[:n_kept], distances[:n_kept]
+        # Few are left, and a view would hold the memory of all.
+        return places.copy(), distances.copy()
 
 
 @kernel
@@ -170,6 +171,21 @@ def bound_by_codes(
                 distances[n_found, c] = 0.0 if one == other else OPEN
         n_found += 1
     return places[:n_found].copy(), bounds[:n_found].copy(), distances[:n_found].copy()
+
+
+@kernel
+def drop_hopeless(floor: float, places: Integers, bound: Floats, distances: Features) -> int:
+    """Move the pairs in reach to the front, in their order; how many there are."""
+    n_kept = 0
+    for p in range(len(places)):
+        if bound[p] < floor:
+            continue
+        if n_kept < p:
+            places[n_kept], bound[n_kept] = places[p], bound[p]
+            for c in range(distances.shape[1]):
+                distances[n_kept, c] = distances[p, c]
+        n_kept += 1
+    return n_kept
 
 
 @kernel

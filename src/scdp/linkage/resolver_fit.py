@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, co
 from scdp.estimators.result import Calibration, Learned
 from scdp.linkage.candidates import Blocked, prefilter_all
 from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.evidence import LARGEST_RATE, log_odds
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.shards import Engine
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
@@ -178,8 +180,13 @@ class ResolverFit:
 
     def _learn_decisions(self, rows: Compared, known: Integers, conditions: Conditions) -> Self:
         """With members that learned from the pairs that people decided, as they stand in this table."""
-        chosen = self.ladder.choose(rows.records, rows.spec)
-        blocked = Blocked(rows.records, rows.spec.fields, chosen.blocking, self.ensemble)
+        blocked = Blocked(
+            rows.records,
+            rows.spec.fields,
+            self.ensemble,
+            # Nobody asks what it keeps, so that need not be estimated.
+            lambda: self.ladder.choose(rows.records, rows.spec)._replace(recall=1.0),
+        )
         learned, cluster = learn_in_table(blocked, conditions.with_clusters(known), self.seed)
         return replace(self, ensemble=learned, training=Training.of(cluster, NOTHING_HELD_OUT))
 
@@ -268,8 +275,8 @@ class ResolverFit:
             return drawn.spread(copies.kept, copies.stays_with), report
         n = len(records)
         if n_pairs(n, groups) > MOST_PAIRS and groups is None:
-            chosen = self.ladder.choose(records, rows.spec)
-            blocked = Blocked(records, rows.spec.fields, chosen.blocking, self.ensemble, chosen.recall)
+            choose = partial(self.ladder.choose, records, rows.spec)
+            blocked = Blocked(records, rows.spec.fields, self.ensemble, choose)
             return engine.sample_blocked(blocked, known, n_draws, seed, progress, conditions)
         pairs = Comparer.of(records, rows.spec.fields).compare_all(groups)
         if conditions is not None and conditions.uncompared is not None:
@@ -284,12 +291,30 @@ class ResolverFit:
         """Two records side by side, with what each comparison says in log-odds in their table."""
         found = self.weigh_pairs(rows, np.array([i]), np.array([j]))
         distances, said = found.distances[0], found.contributions[0]
-        start, log_odds = float(found.start[0]), float(found.log_odds[0])
-        return Pair(rows.cells(i), rows.cells(j), distances, np.zeros((3, 0)), said, start, log_odds)
+        start, total = float(found.start[0]), float(found.log_odds[0])
+        findings = rows.name_columns(found.findings[0])
+        return Pair(rows.cells(i), rows.cells(j), distances, np.zeros((3, 0)), said, start, total, findings)
 
     def weigh_pairs(self, rows: Compared, left: Integers, right: Integers) -> Contributions:
         """What each comparison says of pairs of records, in log-odds in their table."""
-        return weigh_records(self.ensemble, rows, left, right)
+        return weigh_records(self._suit_to(rows), rows, left, right)
+
+    def _suit_to(self, rows: Compared) -> Ensemble:
+        """The ensemble for a table of another size, in which records have as many partners as in the fit."""
+        partners = self.ensemble.partners
+        if partners is None:
+            n_seen = min(len(self.labels), PRIOR_RECORDS)
+            partners = max(n_seen - 1, 1) / (1.0 + np.exp(-self.ensemble.log_odds))
+        met = n_pairs(len(rows), rows.documents) * 2.0 / max(len(rows), 1)
+        rate = min(partners / max(met, 1.0), LARGEST_RATE)
+        return replace(self.ensemble, log_odds=log_odds(rate))
+
+    def said_of_matches(self) -> Floats | None:
+        """By comparison, what the evidence adds for two records of one cluster: the mean over labelled ones."""
+        matches, table = self.ensemble.matches, self.ensemble.table
+        if matches is None or table is None:
+            return None
+        return np.asarray(matches.weight @ table.by_comparison(matches.features) / matches.weight.sum(), np.float64)
 
     def contributions(self, distances: Floats) -> Floats:
         """By feature, the log-odds that would be lost if it were missing."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from scdp._compile import kernel
-from scdp._parallel import map_in_threads
+from scdp._parallel import Progress, map_in_threads, stage
 from scdp._typing import Features, Integers, SmallIntegers
 from scdp.blocking.by_size import BlockingReport
 from scdp.compare.features import Pairs
@@ -23,11 +24,10 @@ from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import Ensemble
 from scdp.posterior.linked import LinkedDraws, join_linked
 
-Progress = Callable[[int, int], None]
-
 # Components are handed out until they have so many items and pairs together.
 ENTRIES_AT_ONCE = 20_000
-PROGRESS_STEPS = 1000
+# A large component may take as long as so many shards, of which only the draws wait.
+SHARDS_AHEAD = 100
 # So many labels (draws x items), or as many as there are pairs, are drawn in one piece, items alone included:
 # 16 MB, or less than the pairs take.
 MOST_IN_ONE_PIECE = 4_000_000
@@ -98,8 +98,16 @@ class Shard:
         return LinkedDraws.of(draws, self.items)
 
 
+MakeShard = Callable[[], Shard]
+
+
 def split_shards(pairs: Pairs, known: Integers, conditions: Conditions | None = None) -> Iterator[Shard]:
     """All items that are in a pair, component by component, in shards; items in none are left out."""
+    return (make() for make in plan_shards(pairs, known, conditions))
+
+
+def plan_shards(pairs: Pairs, known: Integers, conditions: Conditions | None = None) -> Iterator[MakeShard]:
+    """As `split_shards`, but each shard is made by whom it is given to: only those under way take memory."""
     ends = [(pairs.left, pairs.right), ties_of(known)]
     if conditions is not None:
         ends.append(conditions.ties())
@@ -115,14 +123,12 @@ def split_shards(pairs: Pairs, known: Integers, conditions: Conditions | None = 
     shard_of_item = np.where(alone[codes], -1, shard_of_part[codes])
     by_item = np.argsort(shard_of_item, kind="stable")
     item_edges = np.searchsorted(shard_of_item[by_item], np.arange(shard_of_part[-1] + 2))
+    # Threads share it: each shard has places of its own.
     place = np.empty(pairs.n_items, dtype=np.int64)
-    for number in range(int(shard_of_part[-1]) + 1):
-        items = by_item[item_edges[number] : item_edges[number + 1]]
-        if not len(items):
-            continue
-        own = by_pair[pair_edges[number] : pair_edges[number + 1]]
+
+    def make(items: Integers, own: Integers) -> Shard:
         place[items] = np.arange(len(items))
-        yield Shard(
+        return Shard(
             items.astype(np.int64),
             place[pairs.left[own]],
             place[pairs.right[own]],
@@ -130,6 +136,11 @@ def split_shards(pairs: Pairs, known: Integers, conditions: Conditions | None = 
             known[items],
             None if conditions is None else conditions.take(items),
         )
+
+    for number in range(int(shard_of_part[-1]) + 1):
+        items = by_item[item_edges[number] : item_edges[number + 1]]
+        if len(items):
+            yield partial(make, items, by_pair[pair_edges[number] : pair_edges[number + 1]])
 
 
 def ties_of(known: Integers) -> tuple[Integers, Integers]:
@@ -140,23 +151,33 @@ def ties_of(known: Integers) -> tuple[Integers, Integers]:
     return items[:-1][same], items[1:][same]
 
 
+class ShardDraws(NamedTuple):
+    """The draws of one shard, and of how many pairs it was."""
+
+    draws: LinkedDraws
+    n_pairs: int
+
+
 def sample_in_threads(
-    shards: Iterator[Shard], sample: Callable[[Shard], LinkedDraws], n_threads: int
-) -> Iterator[tuple[Shard, LinkedDraws]]:
-    """Every shard with its draws, in order."""
-    return map_in_threads(lambda shard: (shard, sample(shard)), shards, n_threads)
+    plan: Iterator[MakeShard], sample: Callable[[Shard], LinkedDraws], n_threads: int
+) -> Iterator[ShardDraws]:
+    """The draws of every shard, in order."""
+
+    def make_and_sample(make: MakeShard) -> ShardDraws:
+        shard = make()
+        return ShardDraws(sample(shard), len(shard.left))
+
+    return map_in_threads(make_and_sample, plan, n_threads, n_ahead=SHARDS_AHEAD)
 
 
-def collect_draws(
-    drawn: Iterator[tuple[Shard, LinkedDraws]], n_draws: int, n_pairs: int, progress: Progress | None
-) -> LinkedDraws:
+def collect_draws(drawn: Iterator[ShardDraws], n_draws: int, n_pairs: int, progress: Progress | None) -> LinkedDraws:
     """Draws of all shards as one."""
 
     def each() -> Iterator[LinkedDraws]:
         done = 0
-        for shard, draws in drawn:
-            yield draws
-            done += len(shard.left)
+        for shard in drawn:
+            yield shard.draws
+            done += shard.n_pairs
             if progress is not None:
                 progress(done, n_pairs)
 
@@ -175,14 +196,6 @@ def label_by_first(draws: SmallIntegers, items: Integers) -> None:
         for place in range(draws.shape[1]):
             draws[draw, place] = first[draws[draw, place]]
         first[:] = -1
-
-
-def take_half(progress: Progress | None, half: int) -> Progress | None:
-    """Progress of one of two stages as half of the whole; to compare and to sample take about as long."""
-    if progress is None:
-        return None
-    whole = progress
-    return lambda done, total: whole(round((half + done / max(total, 1)) * PROGRESS_STEPS), 2 * PROGRESS_STEPS)
 
 
 class OnThisMachine(ABC):
@@ -209,10 +222,10 @@ class OnThisMachine(ABC):
         progress: Progress | None = None,
         conditions: Conditions | None = None,
     ) -> BlockedDraws:
-        found = compare_candidates(blocked, progress=take_half(progress, 0), conditions=conditions)
+        found = compare_candidates(blocked, progress=progress, conditions=conditions)
         give_back_memory()
-        half = take_half(progress, 1)
-        draws = self.sample(found.ensemble, found.pairs, known, n_draws, seed, half, conditions)
+        with stage("sampling"):
+            draws = self.sample(found.ensemble, found.pairs, known, n_draws, seed, progress, conditions)
         return BlockedDraws(draws, found.report)
 
 
@@ -233,8 +246,8 @@ class InThreads(OnThisMachine):
         conditions: Conditions | None = None,
     ) -> LinkedDraws:
         if pairs.n_items * n_draws > max(MOST_IN_ONE_PIECE, len(pairs)):
-            shards = split_shards(pairs, known, conditions)
-            drawn = sample_in_threads(shards, lambda shard: shard.sample(ensemble, n_draws, seed), self.n_jobs)
+            plan = plan_shards(pairs, known, conditions)
+            drawn = sample_in_threads(plan, lambda shard: shard.sample(ensemble, n_draws, seed), self.n_jobs)
             return collect_draws(drawn, n_draws, len(pairs), progress)
         draws = ensemble.sample(pairs, known, n_draws, seed, self.n_jobs, progress, conditions=conditions)
         label_by_first(draws, np.arange(pairs.n_items))

@@ -68,7 +68,8 @@ def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
             "table.exact": ensemble.table.exact,
         }
     if ensemble.matches is not None:
-        arrays |= {"matches": ensemble.matches.features, "matches.weight": ensemble.matches.weight}
+        features, weight, _, optimism = ensemble.matches
+        arrays |= {"matches": features, "matches.weight": weight, "matches.optimism": optimism}
     for place, trees in enumerate(ensemble.trees):
         arrays |= {f"trees{place}.{name}": array for name, array in trees.arrays().items()}
     return words, arrays
@@ -131,7 +132,8 @@ def _matches(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_fea
         raise InputError("'matches' holds a number that is not finite")
     if not len(weight) or (weight <= 0.0).any() or len(weight) > MOST_MATCHES:
         raise InputError("'matches.weight' are not the weights of a few labelled matches")
-    return Matches(features.astype(np.float32), weight, n_counted)
+    optimism = array_part(arrays, "matches.optimism", (len(weight),))
+    return Matches(features.astype(np.float32), weight, n_counted, optimism)
 
 
 def _or_empty(strangers: NDArray[Any] | None) -> NDArray[Any]:

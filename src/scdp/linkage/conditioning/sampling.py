@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.blocking.hashes import mixed
 from scdp.compare.features import Neighbours
 from scdp.estimators.conditions import Limits
+from scdp.hashing import mix_keys
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
 from scdp.linkage.conditioning.within import make_bounds, place_within
 from scdp.linkage.law import OPEN, Weights
@@ -202,7 +202,7 @@ def condition_draws(
             while not kept and attempt < TRIES and is_tried:
                 attempt += 1
                 take_out(items, first, last, cluster, limits, holds, room)
-                again = mixed(streams[d], np.uint64(attempt))
+                again = mix_keys(streams[d], np.uint64(attempt))
                 place_component(
                     neighbours, score, weights, n_rescans, again, names, items, first, last, n_known, cluster, room
                 )
@@ -211,7 +211,7 @@ def condition_draws(
             if kept:
                 continue
             take_out(items, first, last, cluster, limits, holds, room)
-            again = mixed(streams[d], np.uint64(TRIES + 1))
+            again = mix_keys(streams[d], np.uint64(TRIES + 1))
             if last - first > MOST_RECORDS:
                 begins[component] = NEVER
             few_items = np.sort(items[first:last])

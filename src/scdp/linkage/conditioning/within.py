@@ -212,6 +212,8 @@ def merge_leaders(
     return n_free
 
 
+# As `place_component`, and what conditions allow beside it: kernels take arrays and no objects, so the arguments of the
+# two are much alike.
 @kernel
 def place_within(
     neighbours: Neighbours,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Booleans, Floats, Integers
-from scdp.blocking.hashes import mixed
 from scdp.compare.features import Neighbours
+from scdp.hashing import mix_keys
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights
 
 Names = NDArray[np.uint64]
@@ -109,7 +109,7 @@ def bound_chances(weights: Weights, n: int, start: Numbers, score: Floats, by_si
 @kernel
 def chance_of(key: np.uint64, round_number: int) -> float:
     """A number in [0, 1), for the choice of one record in one round."""
-    return float(mixed(key, np.uint64(2 * round_number + 1)) >> np.uint64(11)) * _STEPS_OF_TWO_TO_THE_53
+    return float(mix_keys(key, np.uint64(2 * round_number + 1)) >> np.uint64(11)) * _STEPS_OF_TWO_TO_THE_53
 
 
 @kernel
@@ -120,7 +120,7 @@ def sort_local(
     even = np.uint64(2 * round_number)
     if n <= FEW:
         for i in range(n):
-            own = mixed(key[i], even)
+            own = mix_keys(key[i], even)
             place = i
             while place > 0 and keys[place - 1] > own:
                 keys[place], order[place] = keys[place - 1], order[place - 1]
@@ -134,7 +134,7 @@ def sort_local(
     shift = np.uint64(64 - n_bits)
     ends[: (1 << n_bits) + 1] = 0
     for i in range(n):
-        unsorted[i] = mixed(key[i], even)
+        unsorted[i] = mix_keys(key[i], even)
         ends[(unsorted[i] >> shift) + np.uint64(1)] += 1
     for bucket in range(1 << n_bits):
         ends[bucket + 1] += ends[bucket]
@@ -150,6 +150,8 @@ def sort_local(
         keys[place], order[place] = own, i
 
 
+# As `choose`, which conditions use. Here sizes are few and their weights are known beforehand, and a pass over the
+# clusters that spares exponentials is most of the time of a draw: so it is written twice.
 @kernel
 def choose_local(
     n_touched: int,
@@ -355,7 +357,7 @@ def sample_component(
     n_rounds = 1 + n_rescans + (2 if merges else 0)
     for draw in range(len(streams)):
         for i in range(n):
-            key[i] = mixed(streams[draw], names[items[i]])
+            key[i] = mix_keys(streams[draw], names[items[i]])
         alone = find_alone(n, n_rounds, merges, key, bound) if n <= FEW else -1
         for i in range(n):
             cluster[i], size[i] = (OPEN, 0) if alone < 0 else (i, 1)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
-from scdp.blocking.hashes import mixed
 from scdp.compare.features import Neighbours
+from scdp.hashing import mix_keys
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose, sample_cluster
 from scdp.linkage.sampling.component import FEW, make_local_room, sample_component
 
@@ -74,7 +74,7 @@ def shuffle(
 ) -> None:
     """Bring the items at places `first` to `last` - 1 into the random order of one round."""
     for place in range(first, last):
-        keys[place] = mixed(mixed(stream, names[items[place]]), np.uint64(2 * round_number))
+        keys[place] = mix_keys(mix_keys(stream, names[items[place]]), np.uint64(2 * round_number))
     if last - first > FEW:
         items[first:last] = items[first:last][np.argsort(keys[first:last])]
         return
@@ -90,7 +90,7 @@ def shuffle(
 @kernel
 def uniform(name: np.uint64, stream: np.uint64, round_number: int) -> float:
     """A number in [0, 1), for the choice of one record in one round."""
-    value = mixed(mixed(stream, name), np.uint64(2 * round_number + 1))
+    value = mix_keys(mix_keys(stream, name), np.uint64(2 * round_number + 1))
     return float(value >> np.uint64(11)) * _STEPS_OF_TWO_TO_THE_53
 
 
@@ -298,6 +298,16 @@ def are_a_pair(neighbours: Neighbours, one: int, other: int) -> bool:
 
 
 @kernel
+def is_near_known(neighbours: Neighbours, known: Integers, items: Integers) -> bool:
+    """Whether one of the free records of a component meets a record of a given cluster."""
+    for i in items:
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            if known[neighbours.other[e]] >= 0:
+                return True
+    return False
+
+
+@kernel
 def sample_pair(
     one: int,
     other: int,
@@ -315,8 +325,8 @@ def sample_pair(
     # As odds of joining against opening, of which the larger is one.
     join, new = np.exp(min(log_weight, 0.0)), np.exp(-max(log_weight, 0.0))
     for draw in range(len(streams)):
-        key = mixed(mixed(streams[draw], names[one]), np.uint64(2 * n_rescans))
-        other_key = mixed(mixed(streams[draw], names[other]), np.uint64(2 * n_rescans))
+        key = mix_keys(mix_keys(streams[draw], names[one]), np.uint64(2 * n_rescans))
+        other_key = mix_keys(mix_keys(streams[draw], names[other]), np.uint64(2 * n_rescans))
         last = other if key < other_key else one
         chance = uniform(names[last], streams[draw], n_rescans)
         draws[draw, one] = n_known + one
@@ -354,8 +364,10 @@ def sample_partitions(
             log_weight = weights.bias + score[neighbours.pair[neighbours.start[one]]]
             sample_pair(one, other, log_weight, n_rescans, streams, names, n_known, draws)
             continue
-        if n_known == 0:
+        if n_known == 0 or not is_near_known(neighbours, known, items[first:last]):
             sample_component(neighbours, score, weights, n_rescans, streams, names, items[first:last], local, draws)
+            for place in range(first, last):
+                draws[:, items[place]] += np.int32(n_known)
             continue
         for draw in range(len(streams)):
             place_component(

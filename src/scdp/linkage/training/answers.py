@@ -94,7 +94,7 @@ def learn_from_answers(
     members = draw_members(
         [fold], prior, mode, UNTUNED, len(ensemble.members), seed, n_jobs, StepProgress(None, 0).step
     )
-    matches = sample_matches([empty._replace(cluster=compared.cluster)], n_records, rng)
+    matches = sample_matches([empty._replace(cluster=compared.cluster)], n_records, None, rng)
     return replace(ensemble, members=members, matches=matches if len(matches.weight) else None)
 
 

@@ -290,14 +290,19 @@ def learn_evidence(layout: Layout, folds: Sequence[TrainingFold]) -> Evidence:
     return Evidence.learn(layout, features, np.concatenate(weights), np.concatenate(each))
 
 
-def sample_matches(folds: Sequence[TrainingFold], n_records: int, rng: np.random.Generator) -> Matches:
-    """Some labelled matches of all folds; a cluster of n counts as n - 1 pairs."""
+def sample_matches(
+    folds: Sequence[TrainingFold], n_records: int, optimism: Floats | None, rng: np.random.Generator
+) -> Matches:
+    """Some labelled matches of all folds, with how much is said too much for each; a cluster of n counts as n - 1."""
     features, weights = [], []
     for fold in folds:
         together, weight = member_weights(fold.cluster, fold.pairs.left, fold.pairs.right)
         features.append(fold.pairs.features[together])
         weights.append(weight[together])
-    return Matches.sample(np.concatenate(features), np.concatenate(weights), n_records, rng)
+    each = np.concatenate(weights)
+    return Matches.sample(
+        np.concatenate(features), each, n_records, np.zeros(len(each)) if optimism is None else optimism, rng
+    )
 
 
 def make_knots(folds: Sequence[TrainingFold], sign: Integers, based: bool, rng: np.random.Generator) -> Knots:

@@ -54,13 +54,15 @@ SHARPNESS, MOST_REPEATED = 2.0, 50
 class HeldOut(NamedTuple):
     """Pairs of clusters that were held out: the probability of being together, and whether they are.
 
-    `n_clusters` are drawn and true numbers of held-out clusters, with the best tuning.
+    `n_clusters` are drawn and true numbers of held-out clusters, with the best tuning. `optimism` is, for each true
+    pair of the folds, how many nats more it is given by what all clusters taught than by what the other half did.
     """
 
     probability: Floats
     together: Booleans
     tunings: Tunings
     n_clusters: tuple[tuple[float, int], ...]
+    optimism: Floats | None = None
 
 
 NOTHING_HELD_OUT = HeldOut(np.zeros(0), np.zeros(0, dtype=bool), UNTUNED, ())
@@ -94,7 +96,7 @@ def calibrate(
     offsets = [
         0.0 if table is None else rate_offset(table, fold, sizes) for table, fold in zip(tables, folds, strict=True)
     ]
-    trials = []
+    trials, optimism = [], []
     for number, (held, table) in enumerate(zip(folds, tables, strict=True)):
         parameters, odds = fitted[number]
         base = None
@@ -103,6 +105,10 @@ def calibrate(
             # How far the estimated rate is off is learned from the other half.
             odds = table.log_odds_of_match + offsets[1 - number]
         columns = join_columns(base, held.pairs.features, held.trees)
+        together = held.cluster[held.pairs.left] == held.cluster[held.pairs.right]
+        by_others = parameters.scores(ensemble.knots.places(columns[together])) + parameters.bias
+        by_all = ensemble.mean_score(held.pairs.features[together]) + ensemble.members[0].bias
+        optimism.append(by_all - by_others)
         trials.append(
             HeldOutTrial.of(parameters, ensemble.knots, columns, held, odds, ensemble.n_rescans, seed, spread)
         )
@@ -115,6 +121,7 @@ def calibrate(
         np.concatenate([*(outcome.together for outcome in outcomes), np.ones(missed, dtype=bool)]),
         tunings.moved(float(np.mean(offsets))),
         tuple((outcome.n_drawn, outcome.n_true) for outcome in outcomes),
+        np.concatenate(optimism),
     )
 
 
