@@ -1,6 +1,7 @@
 """People at scale: `scdp cluster` against Splink 5 on the same made-up records, each in a process of its own.
 
-python -m benchmarks.scale [--sizes 100000,1000000] [--systems ours,splink] [--seed N] [--out FILE]
+python -m benchmarks.scale [--sizes 100000,1000000] [--systems ours,splink] [--format parquet,csv]
+    [--seed N] [--out FILE]
 Prints time, memory, pairwise scores and entities against the truth, and whether each bar is met; the exit code is 1
 if one is missed. Splink needs the extra `bench`.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -31,6 +34,9 @@ from scdp.metrics import Contingency
 from scdp.table.records import Records
 
 TRAIN_RECORDS, TRAIN_ENTITIES = 2600, 2000
+FORMATS = ("parquet", "csv")
+# To run more records twice would take too long; a smaller size has compiled the kernels.
+MOST_RUN_TWICE = 1_000_000
 SPEC = 'entity = "entity"\nid = "id"\n'
 SPLINK_SCRIPT = Path(__file__).with_name("scale_splink.py").resolve()
 # Splink's thresholds as match weights, the logarithms of odds to base 2: its own, 0.95, and others from one half on.
@@ -46,48 +52,63 @@ class Files:
     truth: Path
     train: Path
 
+    def as_csv(self) -> Files:
+        """The same with people as CSV, which is written."""
+        people = self.people.with_suffix(".csv")
+        with duckdb.connect() as connection:
+            connection.execute(f"COPY (FROM '{self.people}') TO '{people}' (HEADER)")
+        return replace(self, people=people)
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="100000,1000000", help="numbers of records")
     parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--format", default="parquet", help="of the records to cluster: parquet, csv, or parquet,csv")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="keep the table in this file")
     options = parser.parse_args()
     try:
-        sizes, systems = checked(options.sizes.split(","), options.systems.split(","))
-        rows = measured(sizes, systems, options.seed)
+        kinds = options.format.split(",")
+        sizes, systems = checked(options.sizes.split(","), options.systems.split(","), kinds)
+        began = state_of_machine()
+        rows = measured(sizes, systems, options.seed, kinds)
     except ScdpError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    text = page(rows, versions(systems))
+    text = page(rows, versions(systems), began)
     print(text)
     if options.out:
         options.out.write_text(text, encoding="utf-8")
     return int(any(bar.met is False for bar in bars(rows)))
 
 
-def checked(sizes: list[str], systems: list[str]) -> tuple[list[int], list[str]]:
+def checked(sizes: list[str], systems: list[str], kinds: list[str]) -> tuple[list[int], list[str]]:
     if not all(size.isdigit() and int(size) for size in sizes):
         raise InputError(f"--sizes {','.join(sizes)}: give whole numbers of records, such as 100000,1000000")
     unknown = [system for system in systems if system not in SYSTEMS]
     if unknown:
         raise InputError(f"--systems: no system {unknown[0]!r}; there are {', '.join(SYSTEMS)}")
+    other = [kind for kind in kinds if kind not in FORMATS]
+    if other:
+        raise InputError(f"--format: no format {other[0]!r}; there are {', '.join(FORMATS)}")
     if "splink" in systems and find_spec("splink") is None:
         raise MissingExtraError("splink", "bench", "the comparison with Splink")
     return sorted(int(size) for size in sizes), systems
 
 
-def measured(sizes: Iterable[int], systems: Iterable[str], seed: int) -> list[Row]:
+def measured(sizes: Iterable[int], systems: Iterable[str], seed: int, kinds: Iterable[str]) -> list[Row]:
     """Each system on each size, told as they end."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="scdp-scale-") as place:
         for size in sizes:
-            files = make_files(Path(place) / str(size), size, seed)
-            for system in systems:
-                row = SYSTEMS[system](files, size)
-                print(f"{row.system}, {size:,} records: {row.told()}", file=sys.stderr, flush=True)
-                rows.append(row)
+            made = make_files(Path(place) / str(size), size, seed)
+            for kind in kinds:
+                files = made.as_csv() if kind == "csv" else made
+                for system in systems:
+                    row = replace(SYSTEMS[system](files, size), format=kind)
+                    print(f"{row.system}, {size:,} records, {kind}: {row.told()}", file=sys.stderr, flush=True)
+                    rows.append(row)
     return rows
 
 
@@ -129,16 +150,17 @@ def ours(files: Files, size: int) -> Row:
     folder = files.folder
     (folder / "spec.toml").write_text(SPEC, encoding="utf-8")
     row = Row("scdp", size, entities=count(files.truth, "entity"))
-    learn = ("fit", str(files.train), "--spec", "spec.toml", "--out")
+    learn = ("fit", str(files.train), "--spec", "spec.toml", "--force", "--out")
     # Kernels are compiled once for a machine, those that only large tables need too: everything is run once before.
     scdp(folder, *learn, "warm")
     fit = scdp(folder, *learn, "model")
     if fit.exit_code:
         return replace(row, failure=last_line(folder / "fit.log"))
-    scdp(folder, "cluster", "model", str(files.people), "--out", "warm.csv", "--engine", "local")
-    written = ("--out", "clusters.csv", "--summary", "clusters.summary.json")
+    if size <= MOST_RUN_TWICE:
+        scdp(folder, "cluster", "model", str(files.people), "--out", "warm.csv", "--engine", "local", "--force")
+    written = ("--out", "clusters.csv", "--summary", "clusters.summary.json", "--force")
     run = scdp(folder, "cluster", "model", str(files.people), *written, "--engine", "local")
-    row = replace(ran(row, run, folder / "cluster.log"), fit_seconds=fit.seconds)
+    row = replace(ran(row, run, folder / "cluster.log"), fit_seconds=fit.seconds, fit_cpu_seconds=fit.cpu_seconds)
     return row if row.failure else summed_up(scored(row, folder / "clusters.csv", files.truth), folder)
 
 
@@ -239,6 +261,18 @@ def read_json(path: Path) -> dict[str, Any]:
 def last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else "ended without a word"
+
+
+def state_of_machine() -> str:
+    """The commit, and how many processes wanted to run in the minute before."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True).stdout.strip()
+
+    changed = " with changes" if git("status", "--porcelain", "--untracked-files=no", "--", ":/src") else ""
+    load = f"; load of the machine at the start {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"Commit {git('rev-parse', '--short', 'HEAD') or 'unknown'}{changed}{load}."
 
 
 def versions(systems: Iterable[str]) -> dict[str, str]:

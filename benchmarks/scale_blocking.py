@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.scale import codes
 from scdp.blocking import by_size
-from scdp.blocking.by_size import column_names
-from scdp.blocking.candidates import search_of
+from scdp.blocking.by_size import list_columns
+from scdp.blocking.candidates import make_search
 from scdp.blocking.rules import Overlap
 from scdp.estimators.model_folder import load_model
 from scdp.table.readers import read_records
@@ -42,9 +42,9 @@ def main() -> int:
         kept = rules.kept[:, some]
         plain = tuple(rule for rule in rules.rules if not isinstance(rule, Overlap))
         rules = by_size.RulePool(plain, rules.n_pairs, np.packbits(kept).tobytes())
-    chosen = rules.choose(records, column_names(model.fitted_spec_))
+    chosen = rules.choose(records, list_columns(model.fitted_spec_))
     print(chosen.blocking)
-    search = search_of(records, chosen.blocking)
+    search = make_search(records, chosen.blocking)
     n_candidates = n_true = 0
     for left, right in search.chunks(2):
         n_candidates += len(left)
@@ -52,7 +52,7 @@ def main() -> int:
     sizes = np.bincount(entity)
     n = len(records)
     print(
-        f"{n:,} records: {n_candidates / n:.2f} candidates a record, {search.meetings.sum() / n:.1f} looked at, "
+        f"{n:,} records: {n_candidates / n:.2f} candidates a record, {search.n_visited.sum() / n:.1f} looked at, "
         f"{n_true / (sizes * (sizes - 1) // 2).sum():.4f} of the true pairs kept, {chosen.recall:.4f} expected"
     )
     return 0

@@ -46,14 +46,14 @@ class Watch:
                 self.entity = self.entity[copies.kept]
             return copies
 
-        def link_pairs(ensemble: Any, comparer: Any, run: Any, left: Any, right: Any) -> Any:
+        def link_pairs(comparer: Any, run: Any, left: Any, right: Any) -> Any:
             self.count("blocking", left, right)
-            found = link(ensemble, comparer, run, left, right)
+            found = link(comparer, run, left, right)
             self.count("prefilter", found.left, found.right)
             return found
 
-        def break_up(pairs: Any, n_records: int) -> Any:
-            found = settle(pairs, n_records)
+        def break_up(pairs: Any, n_records: int, ensemble: Any) -> Any:
+            found = settle(pairs, n_records, ensemble)
             self.count("large components broken up", found.left, found.right)
             return found
 

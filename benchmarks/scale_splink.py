@@ -1,6 +1,6 @@
-"""Splink 5 on DuckDB: a Parquet file of people enters; clusters, scored pairs and seconds by stage leave.
+"""Splink 5 on DuckDB: a file of people enters; clusters, scored pairs and seconds by stage leave.
 
-python benchmarks/scale_splink.py PEOPLE.parquet CLUSTERS.parquet PAIRS.parquet SUMMARY.json
+python benchmarks/scale_splink.py PEOPLE.parquet|PEOPLE.csv CLUSTERS.parquet PAIRS.parquet SUMMARY.json
 Settings are those of Splink's documentation for people (its demos of 50,000 historical persons and of FEBRL), with
 the names of our columns; no label is seen.
 """
@@ -51,7 +51,7 @@ PEOPLE = """
     create table people as
     select * replace (right(regexp_replace(phone, '[^0-9]', '', 'g'), 9) as phone),
         first_name || ' ' || surname as full_name
-    from read_parquet($path)
+    from {reader}
 """
 
 
@@ -89,7 +89,8 @@ def deduplicate(people: str, clusters: str, pairs: str) -> dict[str, float]:
     stages, connection = Stages(), duckdb.connect()
 
     def prepare() -> Linker:
-        connection.execute(PEOPLE, {"path": people}).fetchall()
+        reader = "read_csv($path, all_varchar = true)" if people.endswith(".csv") else "read_parquet($path)"
+        connection.execute(PEOPLE.format(reader=reader), {"path": people}).fetchall()
         return Linker(DuckDBAPI(connection).register("people"), settings())
 
     linker = stages.run("read", prepare)

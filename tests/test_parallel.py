@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
+import pytest
 
 from scdp import EntityResolver
-from scdp._parallel import one_thread_a_library
+from scdp._parallel import map_in_threads, one_thread_a_library
 from scdp.linkage import resolver_fit
 
 
@@ -40,3 +43,31 @@ def test_a_fit_keeps_libraries_to_one_thread(monkeypatch):
     with threadpool_limits(2):
         EntityResolver(random_state=0, n_draws=8).fit(points, np.arange(30) % 3)
     assert seen == {1}
+
+
+def test_others_are_done_while_the_first_takes_long():
+    last_is_done = threading.Event()
+
+    def work(number: int) -> int:
+        if number == 0:
+            assert last_is_done.wait(60)
+        if number == 5:
+            last_is_done.set()
+        return number
+
+    assert list(map_in_threads(work, range(8), 2, n_ahead=5)) == list(range(8))
+
+
+@pytest.mark.parametrize("n_ahead", [0, 50])
+def test_what_is_queued_is_not_begun_after_an_error(n_ahead):
+    begun, stopped = [], threading.Event()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise ValueError("the first one fails")
+        assert stopped.wait(60)
+
+    with pytest.raises(ValueError, match="the first one fails"):
+        list(map_in_threads(work, range(100), 2, stopped, n_ahead=n_ahead))
+    assert len(begun) <= 3

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import re
+import queue
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from scdp import _parallel
-from scdp._parallel import ChainBars, WorkBar
+from scdp._parallel import ChainBars, WorkBar, stage
 
 
 class Clock:
@@ -41,17 +41,53 @@ def test_in_a_pipe_a_line_is_said_every_ten_seconds(clock, capsys):
     ]
 
 
-def test_short_work_and_work_inside_other_work_say_nothing(clock, capsys):
+def test_short_work_says_nothing_and_stages_of_nothing_neither(clock, capsys):
+    with WorkBar("short") as advance:
+        clock.now += 1
+        advance(1, 1)
+    with stage("nobody asked"):
+        clock.now += 20
+    assert capsys.readouterr().err == ""
+
+
+def test_work_inside_other_work_is_its_stage(clock, capsys):
     with WorkBar("outer") as outer:
-        clock.now += 11
+        clock.now += 10
         outer(1, 2)
         with WorkBar("inner") as inner:
             clock.now += 30
             inner(1, 2)
-    with WorkBar("short") as advance:
-        clock.now += 1
-        advance(1, 1)
-    assert re.findall(r"scdp: (\w+):", capsys.readouterr().err) == ["outer"]
+            with stage("innermost"):
+                clock.now += 15
+                # What counts is the stage that is under way, whoever was told how to count.
+                outer(3, 4)
+        clock.now += 10
+        outer(2, 2)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "scdp: outer: 50% done, about 10 s left",
+        "scdp: inner: 50% done, about 30 s left",
+        "scdp: innermost: 75% done, about 5 s left",
+        "scdp: outer: 100% done, about 0 s left",
+    ]
+
+
+def test_who_works_without_a_word_is_spoken_of(clock, monkeypatch):
+    """A long stage that counts nothing says every ten seconds how long it has been going on."""
+    said = queue.Queue()
+    monkeypatch.setattr(_parallel, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(_parallel, "say_progress", lambda *told: said.put(told))
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with WorkBar("all"), stage("writing"):
+        for number in range(1, 4):
+            clock.now += 10
+            assert said.get(timeout=60) == ("writing", 0, 0, 10.0 * number)
+    assert said.empty()
+
+
+def test_of_work_that_is_not_counted_the_time_so_far_is_said(capsys):
+    _parallel.say_progress("writing", 0, 0, 30.2)
+    assert capsys.readouterr().err == "scdp: writing: 30 s so far\n"
 
 
 class Terminal(io.StringIO):

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
@@ -27,6 +27,8 @@ PATIENCE_SECONDS = 2.0
 REFRESH_SECONDS = 0.2
 # In a pipe, a line is said so often.
 LINE_SECONDS = 10.0
+# So often it is seen to that something is said.
+TICK_SECONDS = 0.5
 
 
 def count_workers(n_jobs: int | None) -> int:
@@ -37,22 +39,29 @@ def count_workers(n_jobs: int | None) -> int:
 
 
 def map_in_threads(
-    work: Callable[[Item], Result], items: Iterable[Item], n_threads: int, stop: threading.Event | None = None
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    n_threads: int,
+    stop: threading.Event | None = None,
+    n_ahead: int = 0,
 ) -> Iterator[Result]:
     """The results in order; only a few items are under way at a time.
 
-    `stop` is set as soon as anything goes wrong, before the work under way is waited for.
+    Up to `n_ahead` more are done while the first of them takes longer. `stop` is set as soon as anything goes wrong,
+    before the work under way is waited for.
     """
     with ThreadPoolExecutor(max_workers=n_threads) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) > n_threads:
+                if len(waiting) > n_threads + n_ahead:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         except BaseException:
+            # What is queued is never begun; what is under way is waited for.
+            pool.shutdown(wait=False, cancel_futures=True)
             if stop is not None:
                 stop.set()
             raise
@@ -82,53 +91,103 @@ class StepProgress:
             self.progress(min(self.done, self.total), self.total)
 
 
+class Stage:
+    """What is being done now, since when, and how much of it is done (of 0: nobody counts)."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.start = what, time.monotonic()
+        self.done, self.total = 0, 0
+
+
 class WorkBar:
     """How far one piece of work is: a bar with the time left in a terminal, a line every ten seconds elsewhere.
 
-    Nothing is shown before two seconds have passed. Work inside other work shows nothing: there is one bar at a time.
+    Nothing is shown before two seconds have passed. There is one bar at a time: work inside other work is its stage.
     """
 
-    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _lock: ClassVar[threading.RLock] = threading.RLock()
     _shown: ClassVar[WorkBar | None] = None
 
     def __init__(self, what: str) -> None:
-        self._what = what
         self._bars: RichProgress | None = None
+        self._drawn: Stage | None = None
         self._start = self._said = time.monotonic()
+        self._stages = [Stage(what)]
+        self._inner: AbstractContextManager[None] | None = None
+        self._over = threading.Event()
 
     def __enter__(self) -> Progress:
+        with self._lock:
+            if WorkBar._shown is not None:
+                self._inner = stage(self._stages[0].what)
+                self._inner.__enter__()
+            else:
+                WorkBar._shown = self
+                # Who works for long without a word does not keep this thread from speaking.
+                threading.Thread(target=self._tell_all_the_while, daemon=True).start()
         return self.advance
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
+            self._over.set()
+            if self._inner is not None:
+                self._inner.__exit__(None, None, None)
             if self._bars is not None:
                 self._bars.stop()
             if WorkBar._shown is self:
                 WorkBar._shown = None
 
     def advance(self, done: int, total: int) -> None:
-        """Show that so much is done; several threads may call it."""
+        """Show that so much of the present stage is done; several threads may call it."""
         with self._lock:
-            now = time.monotonic()
-            if now - self._start < PATIENCE_SECONDS:
-                return
-            if WorkBar._shown is None:
-                WorkBar._shown = self
-            if WorkBar._shown is not self:
-                return
-            if sys.stderr.isatty():
-                self._draw(done, total)
-            elif now - self._said >= LINE_SECONDS:
-                self._said = now
-                say_progress(self._what, done, total, now - self._start)
+            if WorkBar._shown is not None:
+                now = WorkBar._shown._stages[-1]
+                now.done, now.total = done, total
+                WorkBar._shown._tell()
 
-    def _draw(self, done: int, total: int) -> None:
+    def _tell_all_the_while(self) -> None:
+        while not self._over.wait(TICK_SECONDS):
+            with self._lock:
+                if not self._over.is_set():
+                    self._tell()
+
+    def _tell(self) -> None:
+        now, at = self._stages[-1], time.monotonic()
+        if at - self._start < PATIENCE_SECONDS:
+            return
+        if sys.stderr.isatty():
+            self._draw(now)
+        elif at - self._said >= LINE_SECONDS:
+            self._said = at
+            say_progress(now.what, now.done, now.total, at - now.start)
+
+    def _draw(self, now: Stage) -> None:
+        total = now.total or None
         if self._bars is None:
             from rich.progress import TaskProgressColumn
 
             self._bars = _start_bars(TaskProgressColumn())
-            self._bars.add_task(self._what, total=total)
-        self._bars.update(self._bars.tasks[0].id, completed=done, total=total)
+            self._bars.add_task(now.what, total=total)
+        elif self._drawn is not now:
+            # The time left is that of the stage.
+            self._bars.reset(self._bars.tasks[0].id, description=now.what, total=total)
+        self._drawn = now
+        self._bars.update(self._bars.tasks[0].id, completed=now.done, total=total)
+
+
+@contextmanager
+def stage(what: str) -> Iterator[None]:
+    """Name what is done in here, if how far the work is is shown at all."""
+    with WorkBar._lock:
+        bar, own = WorkBar._shown, Stage(what)
+        if bar is not None:
+            bar._stages.append(own)
+    try:
+        yield
+    finally:
+        with WorkBar._lock:
+            if bar is not None:
+                bar._stages.remove(own)
 
 
 # Before so much is done the time left cannot be told: the first steps may have to compile.
@@ -136,8 +195,11 @@ FEWEST_DONE = 0.2
 
 
 def say_progress(what: str, done: int, total: int, seconds: float) -> None:
-    """One line on stderr: how much is done, and how long the rest may take."""
-    share = done / total if total else 0.0
+    """One line on stderr: how much is done, and how long the rest may take; or for how long it has been going on."""
+    if not total:
+        print(f"scdp: {what}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
+        return
+    share = done / total
     left = f", about {seconds * (1 - share) / share:.0f} s left" if share >= FEWEST_DONE else ""
     print(f"scdp: {what}: {share:.0%} done{left}", file=sys.stderr, flush=True)
 

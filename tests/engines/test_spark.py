@@ -36,7 +36,7 @@ from scdp.blocking import (
     tokens,
     year,
 )
-from scdp.blocking.candidates import search_of
+from scdp.blocking.candidates import make_search
 from scdp.compare.features import Comparer
 from scdp.datasets import make_records
 from scdp.engines import LocalEngine, SparkEngine
@@ -216,7 +216,8 @@ def taught_by(n: int) -> ResolverFit:
 
 
 def blocked_by(fitted: ResolverFit, records: Records) -> Blocked:
-    return Blocked(records, FIELDS, fitted.ladder.choose(records, SPEC).blocking, fitted.ensemble)
+    chosen = fitted.ladder.choose(records, SPEC)._replace(recall=1.0)
+    return Blocked(records, FIELDS, fitted.ensemble, lambda: chosen)
 
 
 def check_compared(spark: Any, blocked: Blocked) -> int:
@@ -227,8 +228,8 @@ def check_compared(spark: Any, blocked: Blocked) -> int:
 
     wanted = compare_candidates(blocked, workers=1).pairs
     comparer = Comparer.of(blocked.records, FIELDS)
-    search = search_of(blocked.records, blocked.blocking, memory_limit="400MB")
-    rows = np.argsort(search.homes, kind="stable").astype(np.int32)
+    search = make_search(blocked.records, blocked.blocking, memory_limit="400MB")
+    rows = np.argsort(search.block_number, kind="stable").astype(np.int32)
     settled = settle(blocked, comparer, sample_candidates(search, rows, len(rows)))
     assert (settled.prefilter is None) == (len(rows) <= 1_000)
     table = records_to_spark(spark, blocked.records, 3)

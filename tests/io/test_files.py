@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -91,11 +92,7 @@ def dead_process():
 
 @pytest.mark.posix
 def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead_process):
-    halves = [
-        f".a.csv.{dead_process}-{RANDOM}.part",
-        f".a.csv.{dead_process}-{RANDOM}.part.jsonl",
-        f".a.csv.{os.getpid()}-{RANDOM}.part",
-    ]
+    halves = [f".a.csv.{dead_process}-{RANDOM}.part", f".a.csv.{os.getpid()}-{RANDOM}.part"]
     others = [
         f".a.csv.{os.getppid()}-{RANDOM}.part",
         f".b.csv.{dead_process}-{RANDOM}.part",
@@ -147,6 +144,22 @@ def test_a_model_whose_place_was_being_taken_is_kept(target_is_there, tmp_path, 
 
 
 # ---- what was there: its mode, its links ----
+
+
+def test_columns_of_parquet_keep_their_kind_and_what_is_missing(tmp_path):
+    columns = {
+        'a "quoted" name': ["1", None, "é, ü"],
+        "share": [0.1, 0.30000000000000004, 1e-300],
+        "some missing": [1.5, None, 2.0],
+        "whole": [1, 2, 2**40],
+        "true": [True, False, True],
+    }
+    with Staged() as staged:
+        stage_table(staged, tmp_path / "a.parquet", columns)
+    found = duckdb.sql(f"from '{tmp_path / 'a.parquet'}'")
+    assert [str(kind) for kind in found.types] == ["VARCHAR", "DOUBLE", "DOUBLE", "BIGINT", "BOOLEAN"]
+    assert found.columns == list(columns)
+    assert found.fetchall() == list(zip(*columns.values(), strict=True))
 
 
 @pytest.mark.posix

@@ -66,10 +66,10 @@ def test_component_draws_answer_as_packed_ones_do():
 def test_component_draws_in_another_order_and_of_some_items():
     found, expected = both(90, 3)
     order = np.random.default_rng(0).permutation(90)
-    turned = found.restricted(order)
+    turned = found.restrict(order)
     assert isinstance(turned.stored, ComponentDraws)
-    assert np.array_equal(turned.draws, expected.restricted(order).draws)
-    assert np.array_equal(turned.restricted(np.argsort(order)).draws, expected.draws)
+    assert np.array_equal(turned.draws, expected.restrict(order).draws)
+    assert np.array_equal(turned.restrict(np.argsort(order)).draws, expected.draws)
     # As if they had been drawn in that order: components by their first items.
     rows = np.array([canonical_labels(row) for row in found.draws.reshape(-1, 90)[:, order]])
     first = np.array([np.unique(row, return_index=True)[1][row] for row in rows], dtype=np.int32)
@@ -77,4 +77,4 @@ def test_component_draws_in_another_order_and_of_some_items():
     again = ComponentDraws.of(LinkedDraws.of(drawn), 90, SHAPE)
     assert np.array_equal(turned.stored.items, again.items)
     assert np.array_equal(turned.stored.labels_within, again.labels_within)
-    assert np.array_equal(found.restricted([5, 80, 7]).draws, expected.restricted([5, 80, 7]).draws)
+    assert np.array_equal(found.restrict([5, 80, 7]).draws, expected.restrict([5, 80, 7]).draws)

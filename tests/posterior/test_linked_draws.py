@@ -157,7 +157,7 @@ def test_labels_in_a_file_answer_as_those_in_memory(monkeypatch):
     one = Posterior(ComponentDraws.of(filed, 150, (3, 4)))
     other = Posterior(ComponentDraws.of(whole, 150, (3, 4)))
     order = rng.permutation(150)
-    for found, wanted in ((one, other), (one.restricted(order), other.restricted(order))):
+    for found, wanted in ((one, other), (one.restrict(order), other.restrict(order))):
         assert isinstance(found.stored, ComponentDraws)
         assert isinstance(found.stored.labels_within, LabelFile)
         np.testing.assert_array_equal(found.draws, wanted.draws)

@@ -243,4 +243,4 @@ def test_draws_that_differ_are_all_kept():
     rng = np.random.default_rng(8)
     draws = draws_of_components(rng, rng.integers(1, 6, 300), 20)
     problem = estimate.LinkProblem.of(draws, np.ones(draws.shape[1], np.int64), np.zeros(draws.shape[1], bool))
-    assert problem.without_collapsed() is problem
+    assert problem.drop_collapsed() is problem

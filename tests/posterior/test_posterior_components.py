@@ -226,7 +226,7 @@ def test_a_restriction_in_another_order_keeps_every_draw():
     rng = np.random.default_rng(9)
     post = Posterior(rng.integers(0, 8, (2, 5, 12)).astype(np.int32), names=[f"r{i}" for i in range(12)])
     order = rng.permutation(12)
-    seen = post.restricted(order)
+    seen = post.restrict(order)
     for before, after in zip(post.draws.reshape(10, 12), seen.draws.reshape(10, 12), strict=True):
         assert np.array_equal(canonical_labels(before[order]), after)
     assert seen.names.tolist() == [f"r{i}" for i in order]

@@ -23,7 +23,7 @@ def made(shared: bool) -> Posterior:
 @pytest.mark.parametrize("items", [[6, 1, 0, 3], [1, 3, 5], [4, 2], list(range(8))])
 def test_it_is_the_posterior_of_those_columns_of_the_draws(shared, items):
     whole = made(shared)
-    part = whole.restricted(items)
+    part = whole.restrict(items)
     twin = Posterior(whole.draws[:, :, items], fixed=FIXED[items], shared=shared)
     np.testing.assert_array_equal(part.draws, twin.draws)
     np.testing.assert_array_equal(part.hidden, np.flatnonzero(FIXED[items] < 0))
@@ -37,6 +37,6 @@ def test_it_is_the_posterior_of_those_columns_of_the_draws(shared, items):
 
 def test_what_is_not_there_or_asked_for_twice_is_refused():
     with pytest.raises(InputError, match="asked for twice"):
-        made(True).restricted([1, 1])
+        made(True).restrict([1, 1])
     with pytest.raises(InputError, match="there is no item 8"):
-        made(True).restricted([8])
+        made(True).restrict([8])

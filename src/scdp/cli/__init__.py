@@ -14,7 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -33,9 +33,9 @@ PATH = click.Path(path_type=Path)
 
 def tell(text: object, error: bool = False) -> None:
     """Print a text, with characters that would move the cursor or turn the writing round as their escapes."""
-    from scdp.report import spelled
+    from scdp.report import escape_hidden
 
-    click.echo("\n".join(map(spelled, str(text).split("\n"))), err=error)
+    click.echo("\n".join(map(escape_hidden, str(text).split("\n"))), err=error)
 
 
 def sentence(text: str) -> str:
@@ -48,6 +48,13 @@ def is_quiet() -> bool:
     """Whether the command that runs was called with `--quiet`."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("quiet", False))
+
+
+def show_work(what: str) -> AbstractContextManager[object]:
+    """How far the work in here is, unless the command was called with `--quiet`."""
+    from scdp._parallel import WorkBar
+
+    return nullcontext() if is_quiet() else WorkBar(what)
 
 
 def say(message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,11 @@ from scdp.cli import (
     reading_options,
     say,
     say_notes,
+    show_work,
     tell,
 )
 from scdp.cli.fit_command import NO_LABELS, estimator, labelled_rows, lack_of_labels, rows_to_learn_from, spec_of
+from scdp.cli.proposal import is_proposed, show_proposal
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -146,7 +149,7 @@ def cluster(
             "MODEL": model,
         }
     )
-    written = [*outputs.given(), *list_given({"--checkpoint": checkpoint})]
+    written = [*outputs.list_given(), *list_given({"--checkpoint": checkpoint})]
     # What is known is carried over into the clusters, so that one file can be kept up to date.
     check_files(inputs, written, force, updated=("--known", "--out"))
     if draws is not None:
@@ -154,11 +157,13 @@ def cluster(
     if known_records is not None and known is None:
         raise InputError("--known-records needs --known, the file that says which clusters they are in")
     said = list_decisions(decisions)
-    if model is None:
+    opened = None if model is None else open_model(model)
+    with show_work("reading"):
         table = read_records(records, reading)
+    if opened is None:
         fitted, given = learn_here(table, said, spec_file, entity, id_column, seed or 0)
     else:
-        fitted, table = open_model(model), read_records(records, reading)
+        fitted = opened
         assert fitted.spec is not None
         given = None if entity is None else filled_in(table, entity, fitted.spec.id)
     if answer is not None:
@@ -181,7 +186,8 @@ def cluster(
         else:
             fitted.set_params(engine=where)
         result = _cluster(fitted, table, given, seed, said)
-        write_outputs(result, fitted, outputs, force)
+        with show_work("writing"):
+            write_outputs(result, fitted, outputs, force)
     if as_json:
         click.echo(json.dumps({"out": str(out), "uncertain": str(doubtful)} | result.summary(), indent=1))
     elif not quiet:
@@ -208,6 +214,8 @@ def learn_here(
     model = estimator(spec, seed)
     with say_notes():
         model.fit(chosen, taught, decisions=said or None)
+    if is_proposed(spec_file):
+        show_proposal(model, chosen)
     return model, None if spec.entity is None else filled_in(table, spec.entity, spec.id)
 
 
@@ -302,7 +310,9 @@ def _cluster(
         say(f"keeping {len(said)} decisions")
     say(f"clustering {len(records)} records, {len(known or {})} of them known")
     title = f"Clusters of {Path(records.source).name}"
-    with say_notes(), collection_paused():
+    # Chains have bars of their own.
+    bar = show_work("preparing") if model.fitted_.independent_draws else nullcontext()
+    with say_notes(), collection_paused(), bar:
         result = cluster_records(model, records, known, decisions=said, random_state=seed, title=title)
         problem = None if result.independent_draws else result.posterior.convergence_warning()
         if problem:
@@ -368,9 +378,10 @@ def link(
     inputs = {"A": file_of(first), "B": file_of(second), "--decisions": decisions, "MODEL": model}
     check_files(list_given(inputs), [Given("--out", out)], force)
     fitted = open_model(model)
-    tables = read_records(first, reading), read_records(second, reading)
+    with show_work("reading"):
+        tables = read_records(first, reading), read_records(second, reading)
     say(f"linking {len(tables[0])} records with {len(tables[1])}")
-    with say_notes():
+    with say_notes(), show_work("preparing"):
         links = link_tables(fitted, *tables, at_most_one=at_most_one, decisions=decisions, random_state=seed)
     columns: dict[str, list[object]] = {
         "id_a": list(map(str, links.id_a.tolist())),

@@ -265,14 +265,14 @@ def _tables(name: str, own: Path | None, n_records: int | None) -> dict[str, Any
         if own is not None:
             raise InputError(f"{name!r} is made up here; leave --from out")
         return dict(make_tables(name, n_records))
-    from scdp.paper.datasets.tables import OWN, exported_parts, offered_sets
+    from scdp.paper.datasets.tables import OWN, export_parts, list_sets
 
     if n_records is not None:
         raise InputError(f"{name!r} has the records it has; --records is for {', '.join(TUTORIAL_TABLES)}")
-    offered = (*TUTORIAL_TABLES, *offered_sets())
+    offered = (*TUTORIAL_TABLES, *list_sets())
     if name not in (*offered, OWN):
         raise InputError(f"there is no set of records {name!r} to export; there are: {', '.join(offered)}")
-    return dict(exported_parts(name, own))
+    return dict(export_parts(name, own))
 
 
 def _row(source: Source) -> tuple[str, ...]:
@@ -372,12 +372,12 @@ def reproduce(
     """
     from scdp.paper.results import write_results
     from scdp.paper.run import run
-    from scdp.paper.systems import BOTH, Settings, chosen_systems
-    from scdp.paper.tasks import chosen_tasks
+    from scdp.paper.systems import BOTH, Settings, choose_systems
+    from scdp.paper.tasks import choose_tasks
 
     settings = Settings(quick, chains, sweeps, repeats, seed, features or ("unit" if quick else BOTH))
-    tasks = chosen_tasks(task, quick)
-    wanted = chosen_systems(systems)
+    tasks = choose_tasks(task, quick)
+    wanted = choose_systems(systems)
     try:
         parts, failures = run(tasks, wanted, settings, out, resume)
     except KeyboardInterrupt:

@@ -22,6 +22,7 @@ from scdp.cli import (
     say_notes,
     tell,
 )
+from scdp.cli.proposal import is_proposed, show_proposal
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ def fit(
 
     RECORDS is a CSV, TSV, JSON, Parquet or Excel file. Records whose entity is empty are of unknown cluster;
     without any known cluster the resolver starts from what columns usually tell.
-    Without --spec, comparisons are proposed from the columns; MODEL/spec.toml says which. Ctrl-C leaves a checkpoint
-    of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
+    Without --spec, comparisons are proposed from the columns: a table says which, and what each told. Ctrl-C leaves
+    a checkpoint of a model of the paper that --resume continues; the resolver, which takes minutes, starts again.
     """
     from scdp.estimators.inputs import list_decisions, rows_named
     from scdp.io.atomic import write_text
@@ -139,6 +140,8 @@ def fit(
             if isinstance(model, SCDP):
                 model.keep_checkpoints(kept, seconds)
             _fit(model, table, known, folder, force, said)
+        if is_proposed(spec_file):
+            show_proposal(model, table)
         numbers = {"n_comparisons": model.n_features_in_, "n_records": len(table)}
         if as_json:
             click.echo(json.dumps({"out": str(folder), "model": model.model} | numbers))

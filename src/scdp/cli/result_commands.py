@@ -305,4 +305,4 @@ def _posterior(folder: Path, ids: NDArray[Any]) -> Posterior:
     lost = [identifier for identifier in ids if str(identifier) not in place]
     if lost:
         raise InputError(f"{folder}: draws of other records, without {lost[0]!r}; make them again")
-    return kept.posterior.restricted([place[str(identifier)] for identifier in ids])
+    return kept.posterior.restrict([place[str(identifier)] for identifier in ids])

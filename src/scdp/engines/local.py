@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp import __version__
+from scdp._parallel import Progress
 from scdp._typing import Integers
 from scdp.compare.features import Pairs
 from scdp.errors import InputError
@@ -39,7 +40,15 @@ from scdp.estimators.conditions import Conditions
 from scdp.io.atomic import PART, find_leftovers, remove
 from scdp.io.sealed import Damaged, read, write
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.shards import OnThisMachine, Progress, Shard, collect_draws, sample_in_threads, split_shards
+from scdp.linkage.shards import (
+    MakeShard,
+    OnThisMachine,
+    Shard,
+    ShardDraws,
+    collect_draws,
+    plan_shards,
+    sample_in_threads,
+)
 from scdp.posterior.linked import LinkedDraws
 
 FORMAT = "scdp-shard-2"
@@ -193,13 +202,13 @@ class LocalEngine(OnThisMachine):
     ) -> LinkedDraws:
         finished = FinishedShards(self.folder, ensemble, n_draws, seed)
         run = self._in_threads if len(pairs) < self.fewest else self._in_processes
-        drawn = run(ensemble, split_shards(pairs, known, conditions), n_draws, seed, finished)
+        drawn = run(ensemble, plan_shards(pairs, known, conditions), n_draws, seed, finished)
         return collect_draws(drawn, n_draws, len(pairs), progress)
 
     def _in_threads(
-        self, ensemble: Ensemble, shards: Iterator[Shard], n_draws: int, seed: int, finished: FinishedShards
-    ) -> Iterator[tuple[Shard, LinkedDraws]]:
-        """Every shard with its draws, in order."""
+        self, ensemble: Ensemble, plan: Iterator[MakeShard], n_draws: int, seed: int, finished: FinishedShards
+    ) -> Iterator[ShardDraws]:
+        """The draws of every shard, in order."""
 
         def sample(shard: Shard) -> LinkedDraws:
             draws = finished.find(shard)
@@ -208,21 +217,21 @@ class LocalEngine(OnThisMachine):
                 finished.keep(shard, draws)
             return draws
 
-        return sample_in_threads(shards, sample, self.workers)
+        return sample_in_threads(plan, sample, self.workers)
 
     def _in_processes(
-        self, ensemble: Ensemble, shards: Iterator[Shard], n_draws: int, seed: int, finished: FinishedShards
-    ) -> Iterator[tuple[Shard, LinkedDraws]]:
-        """Every shard with its draws, in the order in which they are done."""
+        self, ensemble: Ensemble, plan: Iterator[MakeShard], n_draws: int, seed: int, finished: FinishedShards
+    ) -> Iterator[ShardDraws]:
+        """The draws of every shard, in the order in which they are done."""
         again: deque[Job] = deque()
         workers = [self.start(ensemble) for _ in range(self.workers)]
         busy: dict[Connection, tuple[Worker, Job]] = {}
         try:
             while True:
-                while workers and (job := again.popleft() if again else _next(shards)) is not None:
+                while workers and (job := again.popleft() if again else _next(plan)) is not None:
                     kept = finished.find(job.shard)
                     if kept is not None:
-                        yield job.shard, kept
+                        yield ShardDraws(kept, len(job.shard.left))
                         continue
                     worker = workers.pop()
                     busy[worker.connection] = worker, job
@@ -240,7 +249,7 @@ class LocalEngine(OnThisMachine):
                         continue
                     workers.append(worker)
                     finished.keep(job.shard, drawn)
-                    yield job.shard, drawn
+                    yield ShardDraws(drawn, len(job.shard.left))
         finally:
             for worker in [*workers, *(worker for worker, _ in busy.values())]:
                 worker.stop()
@@ -379,6 +388,6 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _next(shards: Iterator[Shard]) -> Job | None:
-    shard = next(shards, None)
-    return None if shard is None else Job(shard)
+def _next(plan: Iterator[MakeShard]) -> Job | None:
+    make = next(plan, None)
+    return None if make is None else Job(make())

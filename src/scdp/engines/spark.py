@@ -3,15 +3,12 @@
 Whole components reach one machine, many at a time. Given the parameters they are independent, and what is random about
 a record follows from its number.
 
-Components. Alternating stars (Kiveris and others, 2014): each record's neighbours are hung at its smallest one, first
-those larger than it and then the others, until nothing changes. Edges never reach the driver.
-
 Features. Pairs are joined with the cells of both records, and everything else happens in the worker that has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,19 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp._parallel import Progress, StepProgress, stage
 from scdp._typing import Integers
 from scdp.blocking.by_size import BlockingReport
 from scdp.blocking.rules import Blocking
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.compare.kinds import BUILT_IN
-from scdp.components import connected_components
 from scdp.engines.spark_candidates import candidate_pairs
+from scdp.engines.spark_components import components
 from scdp.engines.spark_tables import (
     SparkRecords,
     batch_of,
     bytes_of,
-    checkpoints,
     group_starts,
     integers,
     lists_of,
@@ -47,108 +44,9 @@ from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, search_blocked, settle
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
-from scdp.linkage.shards import ENTRIES_AT_ONCE, BlockedDraws, InThreads, Progress, Shard, ties_of
+from scdp.linkage.shards import ENTRIES_AT_ONCE, BlockedDraws, InThreads, Shard, ties_of
 from scdp.posterior.linked import LabelFile, LinkedDraws
 from scdp.table.records import Records
-
-Edges = tuple[Integers, Integers]
-Star = Callable[[Integers, Integers, Integers], Edges]
-EDGES = "one long, other long"
-# So many edges of a partition are contracted at a time: it bounds a worker's memory.
-CONTRACTED_AT_ONCE = 2_000_000
-
-
-def components(rows: Any, edges: Any) -> Any:
-    """(row, component) of every row of `rows`, from edges with the columns left and right."""
-    from pyspark.sql import functions as F
-
-    with worker_errors():
-        hung = saved(_hung(edges))
-        before = None
-        while (now := _fingerprint(hung)) != before:
-            before = now
-            # A large star makes no more edges than it gets; a small one repeats some.
-            hung = saved(_star(_star(hung, large_star), small_star).distinct())
-    labels = hung.select(F.col("one").alias("row"), F.col("other").alias("component"))
-    return rows.select("row").join(labels, "row", "left").withColumn("component", F.coalesce("component", "row"))
-
-
-def _hung(edges: Any) -> Any:
-    """Fewer edges that connect the same: those of each partition become stars where they are."""
-    from pyspark.sql import functions as F
-
-    plain = edges.select(F.col("left").alias("one"), F.col("right").alias("other"))
-    return mapped(plain, _contracted, EDGES).distinct()
-
-
-def _contracted(batches: Iterable[Any]) -> Iterator[Any]:
-    waiting: list[Edges] = []
-    for batch in batches:
-        waiting.append((integers(batch, "one"), integers(batch, "other")))
-        if sum(len(one) for one, _ in waiting) >= CONTRACTED_AT_ONCE:
-            yield _edge_batch(contracted(waiting))
-            waiting = []
-    if waiting:
-        yield _edge_batch(contracted(waiting))
-
-
-def contracted(parts: Iterable[Edges]) -> Edges:
-    """An edge from every row to the smallest it is connected to, which has none."""
-    one, other = (np.concatenate(ends) for ends in zip(*parts, strict=True))
-    rows, places = np.unique(np.concatenate([one, other]), return_inverse=True)
-    found = connected_components(len(rows), [(places[: len(one)], places[len(one) :])])
-    smallest = rows[found.labels]
-    return rows[rows != smallest], smallest[rows != smallest]
-
-
-def _star(edges: Any, star: Star) -> Any:
-    """One star operation: each record with its neighbours, the smallest first, in one partition."""
-    from pyspark.sql import functions as F
-
-    if star is large_star:
-        turned = edges.select(F.col("other").alias("one"), F.col("one").alias("other"))
-        edges = edges.unionByName(turned)
-    sorted_edges = edges.repartition("one").sortWithinPartitions("one", "other")
-    return mapped(sorted_edges, partial(starred, star), EDGES)
-
-
-def starred(star: Star, batches: Iterable[Any]) -> Iterator[Any]:
-    """Apply a star operation to sorted edges; only the record at the border of two batches is remembered."""
-    last, last_smallest = -1, -1
-    for batch in batches:
-        one, other = integers(batch, "one"), integers(batch, "other")
-        if not len(one):
-            continue
-        starts = group_starts([one])
-        smallest = np.minimum(one[starts], other[starts])
-        if one[0] == last:
-            smallest[0] = last_smallest
-        yield _edge_batch(star(one, other, np.repeat(smallest, np.diff(np.append(starts, len(one))))))
-        last, last_smallest = int(one[-1]), int(smallest[-1])
-
-
-def large_star(one: Integers, other: Integers, smallest: Integers) -> Edges:
-    """Larger neighbours are hung at the smallest record around."""
-    larger = other > one
-    return other[larger], smallest[larger]
-
-
-def small_star(one: Integers, other: Integers, smallest: Integers) -> Edges:
-    """A record and its neighbours, all smaller, are hung at the smallest of them."""
-    others = other != smallest
-    return np.concatenate([one, other[others]]), np.concatenate([smallest, smallest[others]])
-
-
-def _edge_batch(edges: Edges) -> Any:
-    return batch_of(one=edges[0], other=edges[1])
-
-
-def _fingerprint(edges: Any) -> tuple[int, ...]:
-    """Numbers that differ if the edges do: how many there are and two mixtures of their hashes."""
-    from pyspark.sql import functions as F
-
-    mixed = (F.xxhash64("one", "other"), F.xxhash64("other", "one"))
-    return tuple(edges.agg(F.count("*"), *(F.bit_xor(column) for column in mixed)).first())
 
 
 class CompareJob(NamedTuple):
@@ -166,7 +64,7 @@ COMPARED = "left long, right long, features array<float>"
 def compare_pairs(records: SparkRecords, pairs: Any, job: CompareJob) -> Any:
     """(left, right, features) of the pairs (left, right) that may be matches. Not computed yet.
 
-    The last entry of the features is the log-odds by the evidence of the table alone.
+    The last entry of the features is the log-odds by the learned score, which only large components need.
     """
     check_fields(job.fields)
     return mapped(
@@ -209,8 +107,9 @@ def _compare(job: CompareJob, source: str, batches: Iterable[Any]) -> Iterator[A
     for batch in batches:
         rows, comparer, left, right = prepare_batch(job, source, batch)
         run = None if job.prefilter is None else PrefilterRun.of(job.prefilter, comparer)
-        found = link_pairs(job.ensemble, comparer, run, left.astype(np.int32), right.astype(np.int32))
-        features = np.column_stack([found.features, found.log_odds.astype(np.float32)])
+        found = link_pairs(comparer, run, left.astype(np.int32), right.astype(np.int32))
+        log_odds = job.ensemble.mean_log_odds(found.features)
+        features = np.column_stack([found.features, log_odds.astype(np.float32)])
         yield batch_of(left=rows[found.left], right=rows[found.right], features=lists_of(features))
 
 
@@ -289,7 +188,7 @@ def shard_of(table: Any, given: GivenRows | None = None) -> Shard:
     order = np.lexsort((right, left))
     features = table.column("features").combine_chunks().flatten().to_numpy().reshape(len(left), -1)
     order = order[features[order, -1] != TIE]
-    # The last entry is the log-odds by the evidence alone, which only the breaking up of components needs.
+    # The last entry is the log-odds by the learned score, which only the breaking up of components needs.
     features = np.ascontiguousarray(features[:, :-1])
     known = np.full(len(items), -1, dtype=np.int64) if given is None else given.known[items]
     conditions = None if given is None or given.conditions is None else given.conditions.take(items)
@@ -334,17 +233,26 @@ def linked_draws(streamed: Iterable[Any], n_draws: int) -> LinkedDraws:
 
 
 def cluster_on_spark(
-    records: SparkRecords, blocking: Blocking, job: CompareJob, n_draws: int, seed: int, given: GivenRows | None = None
+    records: SparkRecords,
+    blocking: Blocking,
+    job: CompareJob,
+    n_draws: int,
+    seed: int,
+    given: GivenRows | None = None,
+    told: StepProgress | None = None,
 ) -> Any:
     """(first, row, labels) of the rows that a draw has with another, in no order; computed and kept by executors."""
     check_fields(job.fields)
-    with worker_errors():
+    told = told or StepProgress(None, N_STEPS)
+    with worker_errors(), stage("clustering on Spark"):
         candidates = candidate_pairs(records, blocking).frame
         shared = None if given is None else records.frame.sparkSession.sparkContext.broadcast(given)
         if given is not None and given.conditions is not None and given.conditions.uncompared is not None:
             candidates = mapped(candidates, partial(_only_meeting, shared), MEETING)
         compared = saved(compare_pairs(records, candidates, job))
+        told.step()
         pairs, labels = break_up(records.frame, compared)
+        told.step()
         if given is None:
             return saved(sample_components(labels, pairs, job.ensemble, n_draws, seed))
         session = pairs.sparkSession
@@ -386,6 +294,10 @@ def break_up(rows: Any, pairs: Any) -> tuple[Any, Any]:
     return pairs, components(rows, pairs)
 
 
+# What executors have done: pairs compared, large components broken up, components sampled.
+N_STEPS = 3
+
+
 class SparkEngine:
     """Samples on the active Spark session, or on a new one as Spark's own configuration says."""
 
@@ -416,13 +328,17 @@ class SparkEngine:
     ) -> BlockedDraws:
         table = records_to_spark(self.session, blocked.records)
         # Settled here, on a sample, exactly as on one machine.
-        comparer = Comparer.of(blocked.records, blocked.fields)
-        search, _, sample = search_blocked(blocked)
-        settled = settle(blocked, comparer, sample, conditions)
+        told = StepProgress(progress, N_STEPS)
+        with stage("blocking and index"):
+            comparer = Comparer.of(blocked.records, blocked.fields)
+            search, _, sample = search_blocked(blocked)
+        with stage("settling how much evidence says"):
+            settled = settle(blocked, comparer, sample, conditions)
         job = CompareJob(blocked.fields, comparer.count(), settled.ensemble, settled.prefilter)
         anything = conditions is not None or bool((known >= 0).any())
         given = GivenRows(known, conditions) if anything else None
-        with checkpoints(self.session):
-            sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given)
-            report = BlockingReport(settled.recall, search.oversized)
+        sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given, told)
+        told.step()
+        report = BlockingReport(settled.recall, search.oversized)
+        with stage("collecting the draws"):
             return BlockedDraws(collected_draws(sampled, n_draws), report)

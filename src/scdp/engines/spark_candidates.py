@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
-from scdp.blocking.index import ROUNDING, Oversized, ends_of, rarities, searched
+from scdp.blocking.index import ROUNDING, Oversized, compute_rarities, count_searched
 from scdp.blocking.pairs import MOST_LINKS
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
 from scdp.engines.spark_keys import PAIRS, chain_pairs, key_entries, sort_texts, sorted_entries, varied_columns
@@ -35,7 +35,10 @@ from scdp.engines.spark_tables import (
     whole_groups,
     worker_errors,
 )
+from scdp.texts import compute_offsets
 
+# So many keys of blocks above the bound are sent to every executor.
+MOST_SENT = 1_000_000
 POSTINGS = "rule int, key long, row long, tokens array<long>, sizes array<int>"
 
 
@@ -59,7 +62,7 @@ def token_weights(n_records: int, max_block: int) -> NDArray[np.float64]:
     """The rarity of a token by the number of records that have it."""
     sizes = np.arange(max_block + 1, dtype=np.float64)
     sizes[0] = 1.0
-    return rarities(sizes, n_records)
+    return compute_rarities(sizes, n_records)
 
 
 def _postings(thresholds: Mapping[int, float], weights: NDArray[np.float64], batches: Iterable[Any]) -> Iterator[Any]:
@@ -82,11 +85,11 @@ def posted(table: Any, weights: NDArray[np.float64], rarity: float) -> Any:
     rows, keys, sizes = (integers(table, name) for name in ("row", "key", "size"))
     offsets = np.append(group_starts([rows]), len(rows))
     counts = np.diff(offsets)
-    n_searched = searched(offsets, np.arange(len(rows), dtype=np.int32), weights[sizes], rarity)
+    n_searched = count_searched(offsets, np.arange(len(rows), dtype=np.int32), weights[sizes], rarity)
     places = np.arange(len(rows)) - np.repeat(offsets[:-1], counts)
     starts = np.flatnonzero(places < np.repeat(n_searched, counts))
     lengths = np.repeat(offsets[1:], counts)[starts] - starts
-    ends = ends_of(lengths)
+    ends = compute_offsets(lengths)
     rest = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts, lengths)
     return batch_of(
         rule=integers(table, "rule")[starts].astype(np.int32),
@@ -108,7 +111,7 @@ def _pairs(thresholds: Mapping[int, float], weights: NDArray[np.float64], batche
 def _met(part: Any, weights: NDArray[np.float64], rarity: float) -> tuple[Integers, Integers]:
     rows, keys = integers(part, "row"), integers(part, "key")
     tokens = part.column("tokens").combine_chunks()
-    offsets = ends_of(tokens.value_lengths().to_numpy().astype(np.int64))
+    offsets = compute_offsets(tokens.value_lengths().to_numpy().astype(np.int64))
     return overlapping(
         np.append(group_starts([keys]), len(keys)),
         rows,
@@ -215,12 +218,16 @@ class _Finder:
 
     def _keyed(self) -> list[Any]:
         """The pairs of rules with keys; blocks above the bound are put among the chains."""
+        from pyspark.sql import functions as F
+
         rules = [(number, rule) for number, rule in self.rules if not isinstance(rule, Neighbourhood)]
         if not rules:
             return []
         entries = self._keep(key_entries(self.records, rules))
         large = self._large(entries)
-        self.oversized = self._described(large)
+        self.oversized, n_large = self._described(large)
+        # Sent to all, so that the entries of a block of very many records need not come together to be left out.
+        large = F.broadcast(large) if n_large <= MOST_SENT else large
         if self.oversized:
             self.chained.append(self._chained(entries, large))
             self.windows |= {number: self.blocking.window for number, _ in rules}
@@ -245,16 +252,18 @@ class _Finder:
         counts = entries.groupBy("rule", "key").count()
         return self._keep(counts.where(f"count > {self.blocking.max_block}"))
 
-    def _described(self, large: Any) -> tuple[Oversized, ...]:
+    def _described(self, large: Any) -> tuple[tuple[Oversized, ...], int]:
+        """The blocks above the bound by rule, and how many there are of all rules."""
         from pyspark.sql import functions as F
 
         found = large.groupBy("rule").agg(F.count("*"), F.sum("count"), F.max("count")).collect()
         told = {rule: counts for rule, *counts in found}
-        return tuple(
+        shown = tuple(
             Oversized(str(rule), *told[number])
             for number, rule in self.rules
             if number in told and not isinstance(rule, Overlap)
         )
+        return shown, sum(counts[0] for counts in told.values())
 
     def _chained(self, entries: Any, large: Any) -> Any:
         """The entries of blocks above the bound, with the place of each record among all."""

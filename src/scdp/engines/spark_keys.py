@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.expressions import Expression, text
-from scdp.blocking.hashes import hash_texts, scattered
+from scdp.blocking.hashes import hash_texts
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.engines.spark_tables import ROW, SparkRecords, batch_of, batch_records, in_order, integers, mapped, sliced
+from scdp.hashing import scatter_rows
 
 NumberedRule = tuple[int, Equal | Identical | Overlap]
 ENTRIES = "rule int, key long, row long"
@@ -71,7 +72,7 @@ def _sorted_entries(
                 rule=_constant(number, len(here)),
                 key=np.zeros(len(here), dtype=np.int64),
                 place=sort_places(
-                    [[value[row] for row in here.tolist()] for value in values], [scattered(numbers), numbers]
+                    [[value[row] for row in here.tolist()] for value in values], [scatter_rows(numbers), numbers]
                 ),
                 row=numbers,
             )
@@ -92,7 +93,7 @@ def _sort_texts(names: Sequence[str], source: str, batches: Iterable[Any]) -> It
 
 def values_of(columns: TextColumns, expression: Expression) -> list[str]:
     """Each record's value of an expression of one key a record; "" where there is none."""
-    codes, texts = columns.encoded(expression.columns)
+    codes, texts = columns.encode(expression.columns)
     values = [*expression.value_of_each(texts), ""]
     return [values[code] for code in codes.tolist()]
 
@@ -132,7 +133,7 @@ def _distinct_texts(names: Sequence[str], source: str, batches: Iterable[Any]) -
     for batch in batches:
         columns = TextColumns(batch_records(batch, names, source))
         for number, name in enumerate(names):
-            hashes = hash_texts(columns.encoded((name,))[1])
+            hashes = hash_texts(columns.encode((name,))[1])
             yield batch_of(column=_constant(number, len(hashes)), text=signed(hashes))
 
 

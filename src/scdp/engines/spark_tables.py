@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -114,29 +113,18 @@ def _not_about_pandas() -> Iterator[None]:
 def saved(frame: Any) -> Any:
     """The frame computed once and cut off from how it was made: plans of loops would grow without end.
 
-    Kept in the checkpoint folder, which outlives a lost executor; by the executors where there is none.
+    It outlives a lost executor: in the checkpoint folder, if there is one, otherwise by a second copy on another
+    executor, which Spark makes anew where one is lost.
     """
+    from pyspark import StorageLevel
+
     context = frame.sparkSession.sparkContext
-    return frame.checkpoint() if context.getCheckpointDir() else frame.localCheckpoint()
-
-
-@contextmanager
-def checkpoints(session: Any) -> Iterator[None]:
-    """What is saved outlives a lost executor, also where no checkpoint folder is set.
-
-    Executors on this machine see its folders, so that one for the time being will do. Elsewhere only the user knows a
-    place that all machines see (`spark.checkpoint.dir`).
-    """
-    context = session.sparkContext
-    if context.getCheckpointDir() or not context.master.startswith("local"):
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="scdp-spark-") as folder:
-        context.setCheckpointDir(folder)
-        try:
-            yield
-        finally:
-            context.setCheckpointDir(None)
+    if context.getCheckpointDir():
+        return frame.checkpoint()
+    # There is nobody to hold another copy where all is one process.
+    alone = re.fullmatch(r"local(\[.*\])?", context.master) is not None
+    level = StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
+    return frame.localCheckpoint(storageLevel=level)
 
 
 def batch_of(**columns: Any) -> Any:

@@ -24,8 +24,6 @@ from scdp.errors import InputError
 from scdp.io.untrusted import parse_json, read_bytes
 
 PART, OLD, COMMIT = ".part", ".old", ".commit"
-# A table of Parquet has its rows in a second file while it is made.
-ROWS = ".part.jsonl"
 STAMP = r"(\d+)-[0-9a-f]{16}"
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # What this process is writing; under its number there may also be what an earlier one of that number left.
@@ -81,7 +79,7 @@ def find_leftovers(folder: Path, names: str, *endings: str, locked: bool = False
 
 def remove_leftovers(target: Path) -> None:
     """Remove the halves of a target that dead processes left."""
-    for path, _ in leftovers_of(target, PART, ROWS):
+    for path, _ in leftovers_of(target, PART):
         remove(path)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scdp.errors import InputError
-from scdp.io.atomic import ROWS, Staged, part_of, recover, remove
+from scdp.io.atomic import COMMIT, Staged, part_of, recover
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,9 +80,13 @@ def _join_plain(columns: Mapping[str, Column], delimiter: str) -> str | None:
             texts.append([spelled.get(number) or str(number) for number in column])
         else:
             return None
-    lines = list(map(delimiter.join, [tuple(columns), *zip(*texts, strict=True)]))
-    whole = "\n".join(lines) + "\n"
-    n_rows, n_columns = len(lines), len(texts)
+    n_rows, n_columns = 1 + len(texts[0]), len(texts)
+    # Cells and what follows each, row by row, as one list to join.
+    pieces = [delimiter] * (2 * n_rows * n_columns)
+    for place, (name, column) in enumerate(zip(columns, texts, strict=True)):
+        pieces[2 * place :: 2 * n_columns] = [name, *column]
+    pieces[2 * n_columns - 1 :: 2 * n_columns] = ["\n"] * n_rows
+    whole = "".join(pieces)
     if n_columns < 2 or '"' in whole or "\r" in whole:
         return None
     one_each = whole.count("\n") == n_rows and whole.count(delimiter) == n_rows * (n_columns - 1)
@@ -114,28 +118,40 @@ def _with_returns(rows: Iterable[Sequence[Any]], delimiter: str) -> str:
 
 
 def _write_rows(path: Path, columns: Mapping[str, Column]) -> None:
-    # By way of JSON lines: DuckDB reads no Python lists, and neither pandas nor Arrow need be here.
     import duckdb
 
-    names = [f"column{k}" for k in range(len(columns))]
-    kinds = [PARQUET_KINDS.get(type(next(iter(column), None)), "VARCHAR") for column in columns.values()]
-    between = path.with_name(f"{path.name}.jsonl")
-    rows = zip(*columns.values(), strict=True)
-    lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
-    try:
-        with between.open("x", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
+    arrays, chosen = {}, []
+    for k, (title, column) in enumerate(columns.items()):
+        arrays[f"column{k}"], kind = _array_of(list(column))
         # Names of columns are the user's: quotes in them are doubled, as SQL wants.
-        chosen = ", ".join(f"{name} AS {quote_name(title)}" for name, title in zip(names, columns, strict=True))
-        types = ", ".join(f"{name}: '{kind}'" for name, kind in zip(names, kinds, strict=True))
-        reader = f"read_json(?, format = 'newline_delimited', columns = {{{types}}})"
-        with database_errors(), duckdb.connect() as connection:
-            connection.execute(
-                f"COPY (SELECT {chosen} FROM {reader}) TO '{_quoted(path)}' (FORMAT parquet, USE_TMP_FILE false)",
-                [str(between)],
-            )
-    finally:
-        remove(between)
+        chosen.append(f"CAST(column{k} AS {kind}) AS {quote_name(title)}")
+    with database_errors(), duckdb.connect() as connection:
+        _take_arrays(connection)
+        connection.register("block", arrays)
+        copied = f"COPY (SELECT {', '.join(chosen)} FROM block) TO '{_quoted(path)}'"
+        connection.execute(f"{copied} (FORMAT parquet, USE_TMP_FILE false)")
+
+
+def _array_of(cells: list[Any]) -> tuple[NDArray[Any], str]:
+    """Cells as an array that the database reads, and their kind there: numbers only where none is missing."""
+    import numpy as np
+
+    kinds = set(map(type, cells))
+    kind = PARQUET_KINDS.get(next(iter(kinds)), "VARCHAR") if len(kinds) == 1 else "VARCHAR"
+    if kind != "VARCHAR":
+        return np.array(cells), kind
+    if kinds - {str, type(None)}:
+        kind = PARQUET_KINDS.get(type(cells[0]), "VARCHAR")
+        cells = [None if cell is None else str(cell) for cell in cells]
+    texts = np.empty(len(cells), dtype=object)
+    texts[:] = cells
+    return texts, kind
+
+
+def _take_arrays(connection: Any) -> None:
+    """Cells are texts or numbers by the kind of their array, not by what they look like; nothing is said meanwhile."""
+    connection.execute("SET pandas_analyze_sample = 0")
+    connection.execute("SET enable_progress_bar = false")
 
 
 def quote_name(name: str) -> str:
@@ -148,8 +164,7 @@ def write_parquet(path: Path, *blocks: Mapping[str, NDArray[Any]]) -> None:
     import duckdb
 
     with database_errors(), duckdb.connect() as connection:
-        # Cells are texts or numbers by the kind of their array, not by what they look like.
-        connection.execute("SET pandas_analyze_sample = 0")
+        _take_arrays(connection)
         parts = []
         for number, block in enumerate(blocks):
             names = {f"column{k}": values for k, values in enumerate(block.values())}
@@ -344,7 +359,7 @@ def check_target(path: Path) -> Path:
         raise InputError(f"{path}: is only to be read; give another file, or allow writing to it")
     try:
         with suppress(FileNotFoundError):
-            part_of(path, LONGEST_STAMP, ROWS).lstat()
+            part_of(path, LONGEST_STAMP, COMMIT).lstat()
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be written ({error}); give another name") from error
     return path

@@ -403,7 +403,7 @@ class Posterior:
         middle = self.point_estimate(loss) if centre is None else self._labels(centre)
         return find_credible_ball(self.stored, middle, level, loss)
 
-    def restricted(self, items: ArrayLike) -> Posterior:
+    def restrict(self, items: ArrayLike) -> Posterior:
         """The posterior of some items alone.
 
         Parameters
@@ -418,13 +418,13 @@ class Posterior:
 
         Example
         -------
-        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).restricted([2, 0]).draws
+        >>> Posterior([[[0, 0, 1], [0, 1, 2]]]).restrict([2, 0]).draws
         array([[[0, 1],
                 [0, 1]]], dtype=int16)
         """
         chosen = self._items(items)
         if np.bincount(chosen, minlength=1).max() > 1:
-            raise InputError("restricted: an item is asked for twice")
+            raise InputError("restrict: an item is asked for twice")
         everyone = np.array_equal(chosen, np.arange(self.n_items))
         stored = self.stored if everyone else restrict_draws(self.stored, chosen)
         traces: dict[str, Any] = dict(self.traces)
@@ -490,6 +490,12 @@ class Posterior:
         Returns
         -------
         What `arviz.from_dict` makes of `to_dict`.
+
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 1, 2]]])
+        >>> post.to_arviz().posterior["n_clusters"].values  # doctest: +SKIP
+        array([[2, 3]])
         """
         return views.to_arviz(self)
 
@@ -529,6 +535,11 @@ class Posterior:
         -------
         polars.DataFrame
             One row for each item: "id" where items have names, "label" and "probability".
+
+        Example
+        -------
+        >>> Posterior([[[0, 0, 1], [0, 0, 1], [0, 1, 2]]]).to_polars()["label"].to_list()  # doctest: +SKIP
+        [0, 0, 1]
         """
         return views.to_polars(self, self._labels_or_answer(labels))
 
@@ -547,6 +558,11 @@ class Posterior:
         Returns
         -------
         matplotlib axes
+
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 1, 2]]])
+        >>> axes = post.plot_n_clusters()  # doctest: +SKIP
         """
         _check_level(level)
         return views.plot_n_clusters(self, None if labels is None else self._labels(labels), level, ax)
@@ -566,6 +582,11 @@ class Posterior:
         Returns
         -------
         matplotlib axes
+
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 1, 2]]])
+        >>> axes = post.plot_cluster_sizes()  # doctest: +SKIP
         """
         _check_level(level)
         return views.plot_cluster_sizes(self, None if labels is None else self._labels(labels), level, ax)
@@ -587,8 +608,15 @@ class Posterior:
         Returns
         -------
         matplotlib axes
+
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 1, 2]]])
+        >>> axes = post.plot_co_clustering()  # doctest: +SKIP
         """
-        return views.plot_co_clustering(self, self._drawn(items, MOST_MAPPED), self._labels_or_answer(labels), ax)
+        return views.plot_co_clustering(
+            self, self._choose_items(items, MOST_MAPPED), self._labels_or_answer(labels), ax
+        )
 
     def plot_cluster(self, items: ArrayLike, labels: ArrayLike | None = None, ax: Any = None) -> Any:
         """Draw some items as a graph, joined the more strongly the more often they are together.
@@ -607,10 +635,15 @@ class Posterior:
         Returns
         -------
         matplotlib axes
-        """
-        return views.plot_cluster(self, self._drawn(items, MOST_JOINED), self._labels_or_answer(labels), ax)
 
-    def _drawn(self, items: ArrayLike | None, most: int) -> Integers:
+        Example
+        -------
+        >>> post = Posterior([[[0, 0, 1], [0, 1, 2]]])
+        >>> axes = post.plot_cluster([0, 1, 2])  # doctest: +SKIP
+        """
+        return views.plot_cluster(self, self._choose_items(items, MOST_JOINED), self._labels_or_answer(labels), ax)
+
+    def _choose_items(self, items: ArrayLike | None, most: int) -> Integers:
         chosen = np.arange(self.n_items) if items is None else self._items(items)
         if len(chosen) > most:
             raise InputError(f"{len(chosen):,} items are too many for a picture; give at most {most:,}")
@@ -623,6 +656,15 @@ class Posterior:
         ----------
         path : path
             The file, which is replaced if it is there.
+
+        Example
+        -------
+        >>> from tempfile import TemporaryDirectory
+        >>> post = Posterior([[[0, 0, 1], [0, 1, 2]]])
+        >>> with TemporaryDirectory() as folder:
+        ...     post.save(f"{folder}/draws.npz")
+        ...     Posterior.load(f"{folder}/draws.npz").n_draws
+        2
         """
         views.save(self, path)
 

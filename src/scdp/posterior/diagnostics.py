@@ -31,12 +31,38 @@ WORDS = {
 
 
 class ConvergenceWarning(UserWarning):
-    """The chains disagree, so probabilities and intervals read from them are not to be trusted yet."""
+    """The chains disagree, so probabilities and intervals read from them are not to be trusted yet.
+
+    Example
+    -------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", ConvergenceWarning)
+    """
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One scalar: posterior mean and sd, R-hat (1 is best), effective sample sizes, error of the mean."""
+    """One scalar: posterior mean and sd, R-hat (1 is best), effective sample sizes, error of the mean.
+
+    Attributes
+    ----------
+    name : str
+        Which scalar it is.
+    mean, sd : float
+        The posterior mean and standard deviation.
+    rhat : float
+        R-hat: 1 is best.
+    ess_bulk, ess_tail : float
+        Effective sample sizes, for the mean and for the tails.
+    mcse : float
+        The Monte Carlo error of the mean.
+
+    Example
+    -------
+    >>> from scdp.posterior import Posterior
+    >>> Posterior([[[0, 0, 1], [0, 1, 2]] * 20] * 2).diagnostics()[0].mean
+    2.5
+    """
 
     name: str
     mean: float

@@ -62,6 +62,13 @@ class StoredDraws(ABC):
 
     `known` holds the cluster number of each known item and -1 where the item is hidden; `n_codes` and
     `n_hidden_clusters` are (chain, draw). How codes are stored is left to `PackedDraws` and `ComponentDraws`.
+
+    Example
+    -------
+    >>> from scdp.posterior import Posterior
+    >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+    >>> stored.n_chains, stored.n_draws, stored.n_items
+    (1, 2, 3)
     """
 
     known: SmallIntegers
@@ -71,11 +78,47 @@ class StoredDraws(ABC):
 
     @abstractmethod
     def codes(self, chain: int, start: int, stop: int) -> SmallIntegers:
-        """Codes (draw, hidden item) of consecutive draws of a chain."""
+        """Codes (draw, hidden item) of consecutive draws of a chain.
+
+        Parameters
+        ----------
+        chain : int
+            The number of the chain.
+        start, stop : int
+            The first draw, and the one after the last.
+
+        Returns
+        -------
+        array of int (draw, hidden item)
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> stored.codes(0, 0, 2).tolist()
+        [[0, 0, 1], [0, 1, 2]]
+        """
 
     @abstractmethod
     def item_codes(self, item: int) -> SmallIntegers:
-        """Codes (chain, draw) of one item, equal for two items in the draws that put them together."""
+        """Codes (chain, draw) of one item, equal for two items in the draws that put them together.
+
+        Parameters
+        ----------
+        item : int
+            The number of the item.
+
+        Returns
+        -------
+        array of int (chain, draw)
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> (stored.item_codes(0) == stored.item_codes(1)).tolist()
+        [[True, False]]
+        """
 
     @property
     @abstractmethod
@@ -111,26 +154,105 @@ class StoredDraws(ABC):
         return self.n_codes.astype(np.int64) + extra
 
     def labels(self, chain: int, start: int, stop: int) -> SmallIntegers:
-        """Canonical labels (draw, item) of consecutive draws of a chain."""
+        """Canonical labels (draw, item) of consecutive draws of a chain.
+
+        Parameters
+        ----------
+        chain : int
+            The number of the chain.
+        start, stop : int
+            The first draw, and the one after the last.
+
+        Returns
+        -------
+        array of int (draw, item)
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> stored.labels(0, 0, 2).tolist()
+        [[0, 0, 1], [0, 1, 2]]
+        """
         return self._expand(self.codes(chain, start, stop))
 
     def code_chunks(self) -> Iterator[tuple[slice, SmallIntegers]]:
-        """All codes in pieces, each with the place of its draws in the chain-major order."""
+        """All codes in pieces, each with the place of its draws in the chain-major order.
+
+        Yields
+        ------
+        slice, array of int (draw, hidden item)
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> [codes.tolist() for _, codes in stored.code_chunks()]
+        [[[0, 0, 1], [0, 1, 2]]]
+        """
         yield from self._chunks(self.codes, max(1, len(self.hidden)))
 
     def label_chunks(self) -> Iterator[tuple[slice, SmallIntegers]]:
-        """All canonical labels in pieces, each with the place of its draws in the chain-major order."""
+        """All canonical labels in pieces, each with the place of its draws in the chain-major order.
+
+        Yields
+        ------
+        slice, array of int (draw, item)
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> [labels.tolist() for _, labels in stored.label_chunks()]
+        [[[0, 0, 1], [0, 1, 2]]]
+        """
         yield from self._chunks(self.labels, max(1, self.n_items))
 
     def codes_at(self, draws: Integers, places: Integers | None = None) -> SmallIntegers:
-        """Codes of chosen draws, counted in the chain-major order; of the hidden items at some places, if given."""
+        """Codes of chosen draws, counted in the chain-major order; of the hidden items at some places, if given.
+
+        Parameters
+        ----------
+        draws : array of int
+            The numbers of draws, chain after chain.
+        places : array of int, optional
+            Places among the hidden items; all, unless given.
+
+        Returns
+        -------
+        array of int (draw, place)
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> stored.codes_at(np.array([1]), np.array([0, 2])).tolist()
+        [[0, 2]]
+        """
         out = np.empty((len(draws), len(self.hidden if places is None else places)), np.int32)
         for row, codes in enumerate(self._each(draws)):
             out[row] = codes if places is None else codes[places]
         return out
 
     def places_together(self, draws: Integers) -> Integers:
-        """Places of the hidden items that are with another item, hidden or known, in one of the chosen draws."""
+        """Places of the hidden items that are with another item, hidden or known, in one of the chosen draws.
+
+        Parameters
+        ----------
+        draws : array of int
+            The numbers of draws, chain after chain.
+
+        Returns
+        -------
+        array of int
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> stored.places_together(np.array([0])).tolist()
+        [0, 1]
+        """
         together = np.zeros(len(self.hidden), bool)
         known = self.n_known_clusters if self.shared else 0
         for codes in self._each(draws):
@@ -145,11 +267,45 @@ class StoredDraws(ABC):
             yield self.codes(chain, draw, draw + 1)[0]
 
     def labels_at(self, draws: Integers) -> SmallIntegers:
-        """Canonical labels of chosen draws, counted in the chain-major order."""
+        """Canonical labels of chosen draws, counted in the chain-major order.
+
+        Parameters
+        ----------
+        draws : array of int
+            The numbers of draws, chain after chain.
+
+        Returns
+        -------
+        array of int (draw, item)
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> stored.labels_at(np.array([1])).tolist()
+        [[0, 1, 2]]
+        """
         return self._expand(self.codes_at(draws))
 
     def choose_draws(self, at_most: int) -> Integers:
-        """At most so many draws, evenly over all chains, counted in the chain-major order."""
+        """At most so many draws, evenly over all chains, counted in the chain-major order.
+
+        Parameters
+        ----------
+        at_most : int
+            How many at most.
+
+        Returns
+        -------
+        array of int
+
+        Example
+        -------
+        >>> from scdp.posterior import Posterior
+        >>> stored = Posterior([[[0, 0, 1], [0, 1, 2]]]).stored
+        >>> stored.choose_draws(5).tolist()
+        [0, 1]
+        """
         total = self.n_chains * self.n_draws
         return np.unique(np.linspace(0, total - 1, min(total, max(1, at_most))).round().astype(np.int64))
 
@@ -321,7 +477,7 @@ class ComponentDraws(StoredDraws):
         own = self.bounds[first : last + 1]
         return own - own[0], self.labels_within[int(own[0]) : int(own[-1])]
 
-    def reordered(self, items: Integers) -> ComponentDraws:
+    def reorder(self, items: Integers) -> ComponentDraws:
         """The same draws of the same items, in another order: item k is what was items[k]."""
         number = np.empty(self.n, np.int64)
         number[items] = np.arange(self.n)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from scdp._parallel import count_workers, map_in_threads
+from scdp._parallel import count_workers, map_in_threads, stage
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentColumns, ComponentDraws, StoredDraws
@@ -59,6 +59,7 @@ MAX_LABELS = 1 << 26
 FLOOR = "precision="
 
 
+@stage("estimating the clusters")
 def point_estimate(
     stored: StoredDraws, answer: str, n_starts: int | None, max_draws: int, random_state: RandomState
 ) -> SmallIntegers:
@@ -104,7 +105,7 @@ def _best_links(
 ) -> SmallIntegers:
     """Canonical labels of highest expected F, or of most recall at a floor on the expected precision."""
     if precision is None:
-        return maximise_expected_f(problem.without_collapsed(), n_starts, random_state)
+        return maximise_expected_f(problem.drop_collapsed(), n_starts, random_state)
     return maximise_recall(problem, precision, n_starts, random_state)
 
 
@@ -293,7 +294,7 @@ class LinkProblem:
             ComponentItems(np.arange(n_linked), bounds).select(dense),
         )
 
-    def without_collapsed(self) -> LinkProblem:
+    def drop_collapsed(self) -> LinkProblem:
         """The same without draws that have many times as many pairs as most draws."""
         pairs = self._count_pairs_by_draw()
         kept = pairs <= COLLAPSED * max(float(np.median(pairs)), float(self.weights.sum()))
@@ -334,7 +335,7 @@ class LinkProblem:
     @cached_property
     def expected_pairs(self) -> float:
         """The expected number of pairs that are together."""
-        return float(self.totals.sum()) / self.n_draws + self._uncounted_right(np.zeros(self.n_linked, np.int32))
+        return float(self.totals.sum()) / self.n_draws + self._find_uncounted_right(np.zeros(self.n_linked, np.int32))
 
     def start(self, n_merges: int) -> SmallIntegers:
         """The partition after so many merges by average link, and the first draw where pairs are not counted."""
@@ -346,7 +347,7 @@ class LinkProblem:
     def weigh(self, labels: SmallIntegers) -> Weighed:
         """Count the links of a partition, all and those expected to be right."""
         together = labels[self.left] == labels[self.right]
-        right = float(self.totals[together].sum()) / self.n_draws + self._uncounted_right(labels)
+        right = float(self.totals[together].sum()) / self.n_draws + self._find_uncounted_right(labels)
         sizes = np.bincount(labels, weights=self.weights)
         links = count_pairs_of(sizes).sum() - count_pairs_of(self.weights).sum()
         return Weighed(labels, right, float(links))
@@ -419,7 +420,7 @@ class LinkProblem:
 
         list(map_in_threads(solve, range(len(pieces) - 1), count_workers(-1)))
 
-    def _uncounted_right(self, labels: SmallIntegers) -> float:
+    def _find_uncounted_right(self, labels: SmallIntegers) -> float:
         """The component of `expected_right` whose pairs are not counted."""
         items = self.uncounted.items
         if len(items) == 0:

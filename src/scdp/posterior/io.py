@@ -351,7 +351,7 @@ class IntervalTable:
 
     def to_json(self) -> str:
         """A JSON list with an object for each row; numbers that JSON has not are null."""
-        rows = [{name: _for_json(value) for name, value in row.items()} for row in self.rows()]
+        rows = [{name: _to_json_value(value) for name, value in row.items()} for row in self.rows()]
         return json.dumps(rows, indent=1, default=str, allow_nan=False)
 
     def to_pandas(self) -> Any:
@@ -362,7 +362,7 @@ class IntervalTable:
         """The table as polars has it."""
         return make_polars(self.columns)
 
-    def _shown(self) -> tuple[list[str], list[list[str]]]:
+    def _make_cells(self) -> tuple[list[str], list[list[str]]]:
         """Titles and cells: a number and its interval are two columns."""
         ends = {f"{name}{end}" for name in self.numbers for end in ("_low", "_high")}
         titles: list[str] = []
@@ -371,31 +371,31 @@ class IntervalTable:
             if name in ends:
                 continue
             titles.append(name)
-            columns.append([_say(value) for value in values])
+            columns.append([_spell_value(value) for value in values])
             if name in self.numbers:
                 low, high = self.columns[f"{name}_low"], self.columns[f"{name}_high"]
                 titles.append(f"{100 * self.level:g} % interval")
-                columns.append([f"{_say(a)} to {_say(b)}" for a, b in zip(low, high, strict=True)])
+                columns.append([f"{_spell_value(a)} to {_spell_value(b)}" for a, b in zip(low, high, strict=True)])
         return titles, [list(row) for row in zip(*columns, strict=True)]
 
     def __str__(self) -> str:
-        titles, rows = self._shown()
+        titles, rows = self._make_cells()
         wide = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) for row in (titles, *rows)]
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        titles, rows = self._shown()
+        titles, rows = self._make_cells()
         head = "".join(f"<th>{escape(title)}</th>" for title in titles)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
         return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _for_json(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _say(value: Any) -> str:
+def _spell_value(value: Any) -> str:
     if value is None:
         return "-"
     if not isinstance(value, float):

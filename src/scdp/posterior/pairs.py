@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scdp._compile import kernel
-from scdp._parallel import count_workers, map_in_threads
+from scdp._parallel import count_workers, map_in_threads, stage
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentDraws, StoredDraws
@@ -114,6 +114,7 @@ class SharedPairs(NamedTuple):
         return self._replace(left=self.left[kept], right=self.right[kept], share=self.share[kept])
 
 
+@stage("finding uncertain pairs")
 def find_pairs_between(
     stored: StoredDraws, draws: Integers, low: float, high: float, at_most: int | None = None
 ) -> tuple[Integers, Integers, Floats]:

@@ -34,7 +34,22 @@ def number_by_appearance(ids: NDArray[Any], first: int, numbers: SmallIntegers, 
 
 
 def canonical_labels(ids: ArrayLike) -> SmallIntegers:
-    """The partition given by any integer ids, with clusters numbered in order of first appearance."""
+    """The partition given by any integer ids, with clusters numbered in order of first appearance.
+
+    Parameters
+    ----------
+    ids : array of int (item,)
+        The cluster of each item.
+
+    Returns
+    -------
+    array of int (item,)
+
+    Example
+    -------
+    >>> canonical_labels([7, 7, 3]).tolist()
+    [0, 0, 1]
+    """
     dense, first, span = compact_ids(check_ids(ids))
     out = np.empty(len(dense), np.int32)
     number_by_appearance(dense, first, np.full(span, -1, np.int32), out)

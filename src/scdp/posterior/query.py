@@ -60,7 +60,7 @@ class DrawTable(NamedTuple):
     columns: Sequence[str]
     draws: Sequence[NDArray[np.int32]]
 
-    def named(self, sql: str) -> list[str]:
+    def list_columns(self, sql: str) -> list[str]:
         """The columns that a statement may use."""
         text = sql.casefold()
         every = "*" in text.replace("count(*)", "") or "columns" in text
@@ -93,7 +93,7 @@ def query_draws(table: DrawTable, sql: str, level: float = 0.9, seconds: float |
     with duckdb.connect() as connection:
         try:
             _check_statement(connection, sql)
-            table = table._replace(columns=table.named(sql))
+            table = table._replace(columns=table.list_columns(sql))
             table.load(connection, table.columns)
             found = _count_entities(connection, table, sql, limit)
             if found is None:
@@ -234,14 +234,14 @@ def _find_keys(names: Sequence[str], kinds: Sequence[str], answers: Sequence[_Dr
     """The columns that tell rows apart: all that are no numbers, and as many of the first numbers as are needed."""
     keys = [place for place, kind in enumerate(kinds) if not NUMBERS.fullmatch(kind)]
     others = [place for place in range(len(names)) if place not in keys]
-    while not all(_are_told_apart(answer.rows, keys) for answer in answers):
+    while not all(_are_distinct(answer.rows, keys) for answer in answers):
         if len(others) <= 1:
             raise InputError("rows of the answer cannot be told apart; add the columns that they are grouped by")
         keys = sorted([*keys, others.pop(0)])
     return keys
 
 
-def _are_told_apart(rows: Sequence[tuple[Any, ...]], keys: Sequence[int]) -> bool:
+def _are_distinct(rows: Sequence[tuple[Any, ...]], keys: Sequence[int]) -> bool:
     try:
         return len({tuple(row[k] for k in keys) for row in rows}) == len(rows)
     except TypeError:

@@ -126,6 +126,24 @@ class DrawRecorder:
     `labels_template` gives the cluster of every known item by any integers (its values at hidden items are
     ignored) and `hidden` the indices of the sampled items. With `shared=False` hidden items never join a
     known cluster, which is stored more compactly. Different chains may record from different threads.
+
+    Parameters
+    ----------
+    n_chains, n_draws : int
+        How many chains there are, and draws of each.
+    labels_template : array of int (item,)
+        The clusters of known items.
+    hidden : array of int
+        The items that are sampled.
+    shared : bool
+        Whether hidden items may join known clusters.
+
+    Example
+    -------
+    >>> recorder = DrawRecorder(1, 2, [-1, -1, -1], [0, 1, 2])
+    >>> recorder.record(0, 0, [7, 7, 3])
+    >>> recorder.finish().draws.tolist()
+    [[[0, 0, 1]]]
     """
 
     def __init__(
@@ -144,7 +162,25 @@ class DrawRecorder:
         self.chains = [_Chain(*sizes) for _ in range(n_chains)]
 
     def record(self, chain: int, draw: int, slots: ArrayLike) -> None:
-        """Store one draw: the cluster id of every item, by any integers."""
+        """Store one draw: the cluster id of every item, by any integers.
+
+        Parameters
+        ----------
+        chain : int
+            The number of the chain.
+        draw : int
+            The number of the draw in its chain.
+        slots : array of int (item,)
+            The cluster of every item.
+
+        Example
+        -------
+        >>> recorder = DrawRecorder(1, 2, [-1, -1, -1], [0, 1, 2])
+        >>> recorder.record(0, 0, [7, 7, 3])
+        >>> recorder.record(0, 1, [7, 3, 3])
+        >>> recorder.finish().n_draws
+        2
+        """
         store = self.chains[chain]
         new, joined = self._encode(store, slots, f"chain {chain}, draw {draw}")
         n_codes = new + (self.n_known_clusters if self.shared else 0)
@@ -156,14 +192,48 @@ class DrawRecorder:
         store.n_hidden_clusters[draw] = new + joined
         store.starts[draw] = start
 
-    def saved(self, chain: int) -> Arrays:
-        """What a chain has recorded so far as plain arrays, for a checkpoint."""
+    def export_chain(self, chain: int) -> Arrays:
+        """What a chain has recorded so far as plain arrays, for a checkpoint.
+
+        Parameters
+        ----------
+        chain : int
+            The number of the chain.
+
+        Returns
+        -------
+        dict of arrays
+
+        Example
+        -------
+        >>> recorder = DrawRecorder(1, 2, [-1, -1, -1], [0, 1, 2])
+        >>> recorder.record(0, 0, [7, 7, 3])
+        >>> recorder.export_chain(0)["n_codes"].tolist()
+        [2]
+        """
         store = self.chains[chain]
         kept = _count_leading(store.starts >= 0)
         return {"words": store.copy_words(), **{name: getattr(store, name)[:kept] for name in TABLES}}
 
     def restore(self, chain: int, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Be as when `saved` gave these; ValueError if they cannot be draws of this recorder."""
+        """Be as when `export_chain` gave these; ValueError if they cannot be draws of this recorder.
+
+        Parameters
+        ----------
+        chain : int
+            The number of the chain.
+        arrays : dict of arrays
+            What `export_chain` gave.
+
+        Example
+        -------
+        >>> recorder = DrawRecorder(1, 2, [-1, -1, -1], [0, 1, 2])
+        >>> recorder.record(0, 0, [7, 7, 3])
+        >>> other = DrawRecorder(1, 2, [-1, -1, -1], [0, 1, 2])
+        >>> other.restore(0, recorder.export_chain(0))
+        >>> other.finish().n_draws
+        1
+        """
         words, (starts, n_codes, sizes) = arrays["words"], (arrays[name] for name in TABLES)
         lengths = [count_words(len(self.hidden_items), count_bits(int(n))) for n in n_codes]
         if words.dtype != np.uint64 or len({len(starts), len(n_codes), len(sizes)}) > 1:
@@ -176,15 +246,46 @@ class DrawRecorder:
             getattr(store, name)[: len(starts)] = arrays[name]
 
     def finish(self, traces: Mapping[str, ArrayLike] | None = None, *, names: Any = None) -> Posterior:
-        """The posterior of what was recorded; after an interruption, of the draws every chain reached."""
+        """The posterior of what was recorded; after an interruption, of the draws every chain reached.
+
+        Parameters
+        ----------
+        traces : dict of arrays (chain, draw), optional
+            Scalars of the sampler, by name.
+        names : array, optional
+            The ids of the items.
+
+        Returns
+        -------
+        Posterior
+
+        Example
+        -------
+        >>> recorder = DrawRecorder(1, 2, [-1, -1, -1], [0, 1, 2])
+        >>> recorder.record(0, 0, [7, 7, 3])
+        >>> recorder.finish().n_clusters.tolist()
+        [[2]]
+        """
         from scdp.posterior import Posterior
 
-        draws = self.packed()
+        draws = self.pack_recorded()
         cut = {name: np.asarray(values)[:, : draws.n_draws] for name, values in (traces or {}).items()}
         return Posterior(draws, cut, names=names)
 
-    def packed(self) -> PackedDraws:
-        """The draws that every chain has reached."""
+    def pack_recorded(self) -> PackedDraws:
+        """The draws that every chain has reached.
+
+        Returns
+        -------
+        PackedDraws
+
+        Example
+        -------
+        >>> recorder = DrawRecorder(1, 2, [-1, -1, -1], [0, 1, 2])
+        >>> recorder.record(0, 0, [7, 7, 3])
+        >>> recorder.pack_recorded().n_draws
+        1
+        """
         kept = min(_count_leading(chain.starts >= 0) for chain in self.chains)
         if kept == 0:
             raise InputError("a chain has no draw yet: run more sweeps before asking for its posterior")
@@ -226,13 +327,13 @@ def store_array(draws: NDArray[Any], labels_template: NDArray[Any], hidden: Inte
     for chain, rows in enumerate(draws):
         for draw, row in enumerate(rows):
             recorder.record(chain, draw, row)
-    return recorder.packed()
+    return recorder.pack_recorded()
 
 
 def restrict_draws(stored: StoredDraws, items: Integers) -> StoredDraws:
     """The same draws, seen by the chosen items alone, in their order."""
     if isinstance(stored, ComponentDraws) and len(items) == stored.n_items:
-        return stored.reordered(items)
+        return stored.reorder(items)
     return pack_draws(stored, items)
 
 
@@ -247,7 +348,7 @@ def pack_draws(stored: StoredDraws, items: Integers | None = None) -> PackedDraw
     for place, labels in stored.label_chunks():
         for row, draw in enumerate(range(place.start, place.stop)):
             recorder.record(*divmod(draw, stored.n_draws), labels[row, items])
-    return recorder.packed()
+    return recorder.pack_recorded()
 
 
 def pack_linked(
@@ -266,7 +367,7 @@ def pack_linked(
         labels[items] = items[row]
         draw, chain = divmod(place, shape[0])
         recorder.record(chain, draw, labels)
-    return recorder.packed()
+    return recorder.pack_recorded()
 
 
 def _number_known(template: NDArray[Any], hidden: Integers) -> SmallIntegers:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp._parallel import count_workers, map_in_threads
+from scdp._parallel import count_workers, map_in_threads, stage
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.posterior.draws import ComponentDraws, StoredDraws
@@ -186,6 +186,25 @@ class CredibleBall:
 
     Its bounds are draws in the ball: of those with the fewest clusters, of those with the most, and of all,
     the one farthest from the centre (upper vertical, lower vertical and horizontal bounds in that paper).
+
+    Attributes
+    ----------
+    centre : array of int (item,)
+        The partition in the middle.
+    radius : float
+        The loss between the centre and the farthest draw in the ball.
+    level : float
+        The share of draws in the ball, at least.
+    loss : str
+        By which partitions are compared.
+    fewest_clusters, most_clusters, farthest : array of int (item,)
+        The bounds.
+
+    Example
+    -------
+    >>> from scdp.posterior import Posterior
+    >>> Posterior([[[0, 0, 1], [0, 0, 1], [0, 1, 2]]]).credible_ball(0.6).radius
+    0.0
     """
 
     centre: SmallIntegers
@@ -299,6 +318,7 @@ def count_against_draws(stored: StoredDraws, labels: SmallIntegers) -> Counts:
     return Counts(right, true, links, precision, recall, stored.n_clusters.ravel().astype(np.float64))
 
 
+@stage("probabilities")
 def measure_memberships(stored: StoredDraws, labels: SmallIntegers) -> Floats:
     """By item: the mean probability of being with each other member of its cluster, or of being alone if it is."""
     n_draws, total = stored.n_codes.size, np.zeros(stored.n_items)
