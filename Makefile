@@ -45,7 +45,7 @@ bench: .venv/dev.stamp
 	@-$(BIN)/python -m benchmarks.everyday_speed
 
 bench-scale: .venv/bench.stamp
-	@$(BIN)/python -m benchmarks.scale --out docs/scale_table.md
+	@$(BIN)/python -m benchmarks.scale --format parquet,csv --out docs/scale_table.md
 
 digests: .venv/dev.stamp
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m digests.record $(SECTIONS)
@@ -84,8 +84,9 @@ known: .venv/bench.stamp
 	@$(BIN)/python -m benchmarks.known_links
 	@for study in batches decisions kills speed; do $(BIN)/python -m benchmarks.known_store $$study; done
 
-accuracy: .venv/dev.stamp
-	@$(BIN)/python -m benchmarks.accuracy --systems resolver,modernbinary --out accuracy.json
+accuracy: .venv/bench.stamp .venv/dev.stamp
+	@$(BIN)/python -m benchmarks.accuracy --systems resolver,modernbinary,splink --out accuracy.json \
+		--page docs/accuracy_table.md
 
 results: .venv/dev.stamp
 	@$(BIN)/scdp reproduce all --out results --resume

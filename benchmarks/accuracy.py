@@ -13,9 +13,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +51,8 @@ SETS = (*TABLES, "crm", *TASKS)
 # Of the labelled clusters, two thirds have duplicates where they are few: people label those.
 MANY_DUPLICATES = 2 / 3
 SPLINK_CUT = 0.95
+# What tells one run from another.
+RUN = ("set", "labels", "comparisons", "system", "seed")
 
 
 class Part(NamedTuple):
@@ -84,20 +87,28 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--systems", default="resolver")
     parser.add_argument("--most", type=int, default=6000, help="records of a table at most")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="keep every run in this file, and add to those that it has")
+    parser.add_argument("--page", type=Path, help="write the table of means to this file")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
+    if options.out and options.out.exists():
+        rows = json.loads(options.out.read_text(encoding="utf-8"))
+    done = {tuple(row[key] for key in RUN) for row in rows}
     for name in options.sets.split(","):
         for seed in range(options.splits):
             for problem in problems(name, options.labels.split(","), seed, options.most):
                 for choice, fields in problem.fields.items():
                     for system in options.systems.split(","):
+                        if (name, problem.labels, choice, system, seed) in done:
+                            continue
                         rows.append(run(problem, choice, fields, system, seed))
                         print(line(rows[-1]), flush=True)
-            if options.out:
-                options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+                        if options.out:
+                            options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print_summary(rows)
+    if options.page:
+        options.page.write_text(page(rows), encoding="utf-8")
 
 
 def problems(name: str, labels: list[str], seed: int, most: int) -> Iterator[Problem]:
@@ -216,7 +227,10 @@ def modern_binary(problem: Problem, spec: Spec, seed: int) -> Any:
 
 
 def splink(problem: Problem, spec: Spec, seed: int) -> Any:
-    """Without labels: a comparison a column by what it looks like, rules that ask for one equal column each."""
+    """Without labels: a comparison a column by what it looks like, rules that ask for one equal column each.
+
+    Records of two documents are never compared.
+    """
     import logging
 
     import pandas as pd
@@ -238,9 +252,14 @@ def splink(problem: Problem, spec: Spec, seed: int) -> Any:
         special.get(row.looks_like, lambda name: cl.JaroWinklerAtThresholds(name, [0.95, 0.88, 0.7]))(row.column)
         for row in columns
     ]
-    rules = [block_on(row.column) for row in columns if row.looks_like not in ("category", "month", "day")]
-    frame = pd.DataFrame({row.column: list(map(_cell, records[row.column])) for row in columns})
+    usable = [row.column for row in columns if row.looks_like not in ("category", "month", "day")]
+    frame = pd.DataFrame({row.column: [_cell(cell, row.missing) for cell in records[row.column]] for row in columns})
     frame.insert(0, "unique_id", np.arange(len(frame)))
+    within = []
+    if problem.test.groups is not None:
+        frame.insert(1, "within_", problem.test.groups)
+        within = ["within_"]
+    rules = [block_on(name, *within) for name in usable]
     settings = SettingsCreator("dedupe_only", comparisons=made, blocking_rules_to_generate_predictions=rules)
     linker = Linker(DuckDBAPI().register(frame), settings)
     linker.training.estimate_probability_two_random_records_match(rules[:1], recall=0.7)
@@ -254,11 +273,13 @@ def splink(problem: Problem, spec: Spec, seed: int) -> Any:
     return canonical_labels(found.sort_values("unique_id")["cluster_id"].tolist())
 
 
-def _cell(cell: Any) -> str | None:
-    text = "" if cell is None else str(cell).strip().lower()
-    return text or None
+def _cell(cell: Any, missing: Collection[str]) -> str | None:
+    """The cleaned text; None where it is missing, or stands for that as the proposal has found."""
+    text = "" if cell is None else str(cell).strip()
+    return text.lower() or None if text not in missing else None
 
 
+NAMES = {"resolver": "resolver", "modernbinary": "ModernBinary", "splink": "Splink"}
 SYSTEMS: dict[str, Callable[[Problem, Spec, int], Any]] = {
     "resolver": resolver,
     "modernbinary": modern_binary,
@@ -276,14 +297,51 @@ def line(row: dict[str, Any]) -> str:
 
 def print_summary(rows: list[dict[str, Any]]) -> None:
     """Mean and standard error over splits."""
-    keys = ("set", "labels", "comparisons", "system")
     print(f"\n{'set':20} {'labels':13} {'compared':9} {'system':13} splits   F (standard error)")
-    for found in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
-        mine = [row["f"] for row in rows if tuple(row[key] for key in keys) == found]
-        error = np.std(mine, ddof=1) / np.sqrt(len(mine)) if len(mine) > 1 else 0.0
-        print(
-            f"{found[0]:20} {found[1]:13} {found[2]:9} {found[3]:13} {len(mine):6}   {np.mean(mine):.3f} ({error:.3f})"
-        )
+    for (name, labels, choice, system), mine in scores(rows).items():
+        print(f"{name:20} {labels:13} {choice:9} {system:13} {len(mine):6}   {mean(mine)}")
+
+
+def scores(rows: list[dict[str, Any]]) -> dict[tuple[str, ...], list[float]]:
+    """F of all splits, by set, labels, comparisons and system."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[key] for key in RUN[:-1]), []).append(row["f"])
+    return found
+
+
+def mean(scores: list[float]) -> str:
+    """The mean, and its standard error where there is more than one."""
+    if len(scores) < 2:
+        return f"{np.mean(scores):.3f}"
+    return f"{np.mean(scores):.3f} ({np.std(scores, ddof=1) / np.sqrt(len(scores)):.3f})"
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """A table of means and standard errors with the systems side by side."""
+    found = scores(rows)
+    systems = [name for name in SYSTEMS if any(key[-1] == name for key in found)]
+    lines = [
+        "# Accuracy with proposed comparisons",
+        "",
+        "Made by `make accuracy`: pairwise F, the mean over splits and its standard error. ModernBinary has the same "
+        "comparisons and labels, Splink has no labels and settings that follow from what columns look like. "
+        f"{_commit()}",
+        "",
+        f"| set | labelled clusters | comparisons | splits | {' | '.join(NAMES[name] for name in systems)} |",
+        f"|---|---|---|---|{'---|' * len(systems)}",
+    ]
+    for key in dict.fromkeys(key[:-1] for key in found):
+        mine = [found.get((*key, name), []) for name in systems]
+        cells = [mean(each) if each else "" for each in mine]
+        lines.append(f"| {' | '.join(key)} | {max(map(len, mine))} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _commit() -> str:
+    """The commit that was measured."""
+    told = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return f"Commit {told.stdout.strip()}." if told.returncode == 0 else ""
 
 
 if __name__ == "__main__":

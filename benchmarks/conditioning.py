@@ -1,4 +1,4 @@
-"""SCDP-3's three readings side by side on development data; writes the table that docs/scdp3.md shows.
+"""SCDP-3's three variants side by side on development data; writes the table that docs/scdp3.md shows.
 
 Digits: the five TRAINING digits only, two of them hidden in turn, so that no test digit is looked at. Simulated: a
 data set with known truth, half of its clusters hidden. Two chains from different starts.
@@ -19,7 +19,7 @@ from scdp.paper.datasets import load_digits_task
 PAGE = Path(__file__).parent.parent / "docs" / "scdp3.md"
 START, END = "<!-- table: python -m benchmarks.conditioning -->", "<!-- end of table -->"
 HIDDEN_DIGITS = [(1, 3), (5, 8), (9, 1)]
-READINGS = ("published", "normalized", "mean")
+VARIANTS = ("published", "normalized", "mean")
 
 
 def digit_splits() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -41,11 +41,11 @@ def simulated_splits() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         yield points, np.where(truth < 6, truth, -1), truth
 
 
-def study(splits: list[tuple[np.ndarray, np.ndarray, np.ndarray]], reading: str) -> list[str]:
+def study(splits: list[tuple[np.ndarray, np.ndarray, np.ndarray]], variant: str) -> list[str]:
     """Means over splits: F, clusters found and true, clusters opened a sweep, types, improper coordinates."""
     rows = []
     for points, known, truth in splits:
-        model = SCDP("scdp3", conditioning=reading, n_chains=2, n_sweeps=240, random_state=0)
+        model = SCDP("scdp3", conditioning=variant, n_chains=2, n_sweeps=240, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(points, known)
@@ -67,12 +67,12 @@ def study(splits: list[tuple[np.ndarray, np.ndarray, np.ndarray]], reading: str)
 
 def main() -> int:
     lines = [
-        "| task | reading | F | clusters | true | opened a sweep | types | improper coordinates |",
+        "| task | variant | F | clusters | true | opened a sweep | types | improper coordinates |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for task, splits in (("digits", list(digit_splits())), ("simulated", list(simulated_splits()))):
-        for reading in READINGS:
-            lines.append(f"| {task} | {reading} | " + " | ".join(study(splits, reading)) + " |")
+        for variant in VARIANTS:
+            lines.append(f"| {task} | {variant} | " + " | ".join(study(splits, variant)) + " |")
             print(lines[-1], flush=True)
     text = PAGE.read_text(encoding="utf-8")
     head, rest = text.split(START)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import scdp
-from scdp import EntityResolver, compare, metrics
+from scdp import EntityResolver, blocking, compare, datasets, metrics, posterior
 from scdp.estimators import base
 
 
@@ -50,9 +50,20 @@ def test_the_examples_of_the_estimators_run(fitted):
     assert found.attempted > 8
 
 
+def with_methods(values):
+    """Functions, and the public methods of classes, class methods as plain functions."""
+    for value in values:
+        yield value
+        if inspect.isclass(value):
+            members = [member for name, member in vars(value).items() if not name.startswith("_")]
+            yield from (getattr(member, "__func__", member) for member in members)
+
+
 def public_functions():
     for module in (compare, metrics):
         yield from (getattr(module, name) for name in module.__all__)
+    for module in (blocking, datasets, posterior):
+        yield from with_methods(getattr(module, name) for name in module.__all__)
     for name in ("EntityResolver", "SCDP", "Spec"):
         public = getattr(scdp, name)
         yield public
@@ -70,5 +81,5 @@ def test_a_public_function_has_its_sections(function):
     text = inspect.getdoc(function) or ""
     parameters = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
     assert not parameters or "Parameters\n---" in text
-    assert "Returns\n---" in text or function.__annotations__.get("return") == "None"
+    assert "Returns\n---" in text or "Yields\n---" in text or function.__annotations__.get("return") == "None"
     assert ">>>" in text

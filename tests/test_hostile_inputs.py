@@ -485,7 +485,7 @@ CASES: dict[str, tuple[Callable[[Hostile], Made], str | Check]] = {
     # specs
     "a spec of arrays without end": (lambda p: p.fit_spec("entity = " + "[" * 50_000), "nested too deeply"),
     "a spec of tables without end": (lambda p: p.fit_spec("entity = " + "{a=" * 50_000), "spec.toml"),
-    "a spec of two megabytes": (lambda p: p.fit_spec(TOP + "#" * 2_000_000), "1,048,576 bytes"),
+    "a spec of eight megabytes": (lambda p: p.fit_spec(TOP + "#" * 8_000_000), "4,194,304 bytes"),
     "a spec of a long array": (lambda p: p.fit_spec(spec_field(clean=["lower"] * 90_000)), "90,000 steps"),
     "a spec of many columns": (lambda p: p.fit_spec(spec_field(column=["title"] * 90_000)), "names a column twice"),
     "a spec of columns that are not there": (

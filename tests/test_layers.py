@@ -11,7 +11,7 @@ ROOT = Path(scdp.__file__).parent
 
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
-    ["errors", "_compile", "_typing", "_parallel", "components", "metrics", "texts", "io"],
+    ["errors", "_compile", "_typing", "_parallel", "components", "hashing", "metrics", "texts", "io"],
     ["table", "compare"],
     ["datasets"],
     ["blocking"],
@@ -20,7 +20,7 @@ LAYERS = [
     # One layer until the estimators are two classes that share no code.
     ["linkage", "estimators"],
     ["engines"],
-    ["chains_model", "resolver"],
+    ["chains_model", "resolver", "compile_ahead"],
     ["store"],
     ["results"],
     ["report", "review"],

@@ -36,7 +36,7 @@ from scdp.io.sealed import digest
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 
-# Readings of scdp3 that change the update of types alone.
+# Variants of scdp3 that change the update of types alone.
 OF_TYPES = ("types", "density")
 MODELS = ("cdp", "scdp1", "scdp2", "scdp3")
 STARTS = ("mixed", "one", "singletons", "kmeans")

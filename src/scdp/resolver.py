@@ -9,6 +9,7 @@ import numpy as np
 
 from scdp._parallel import count_workers
 from scdp._typing import Groups, Integers
+from scdp.compile_ahead import compile_ahead
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
 from scdp.estimators.conditions import Conditions
@@ -140,6 +141,7 @@ class EntityResolver(Estimator):
         conditions: Conditions | None = None,
     ) -> tuple[Posterior, ResolverFit]:
         choices = Choices(boosted=self.boosted)
+        self._compile_ahead()
         with self._bar("learning") as progress:
             fitted = ResolverFit.train(
                 rows, known, groups, features, choices, seed, count_workers(self.n_jobs), progress, conditions
@@ -156,9 +158,15 @@ class EntityResolver(Estimator):
         self, new: Any, groups: Groups, known: Integers, seed: int, conditions: Conditions | None = None
     ) -> Posterior:
         fitted = cast(ResolverFit, self.fitted_)
+        self._compile_ahead()
         with self._bar("comparing") as progress:
             rows = fitted.rows.append(new, groups, self.share_clusters, progress)
         return self._sample(fitted, rows, groups, np.arange(len(rows)), known, seed, True, conditions)
+
+    def _compile_ahead(self) -> None:
+        # Only where somebody sees what takes so long.
+        if self.verbose:
+            compile_ahead()
 
     def _sample(
         self,

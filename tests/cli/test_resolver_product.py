@@ -72,7 +72,7 @@ def test_an_uncertain_pair_is_explained(folder: Path):
     arguments = ("explain", folder / "model", folder / "test.csv", pair["id1"], pair["id2"])
     words = done(*arguments, "--draws", folder / "draws").stdout
     assert f"The probability that they are together is {float(pair['probability']):.3f}." in words
-    assert "words of title, near ones too, by rarity" in words
+    assert " (title: " in words
     assert "Reference types" not in words
     found = json.loads(done(*arguments, "--quiet", "--json").stdout)
     assert found["probability"] == pytest.approx(float(pair["probability"]), abs=1e-3)

@@ -8,7 +8,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from product_cases import citations, fitted_folder, read_csv, run
-from scdp import SCDP, Spec, compare
+from scdp import SCDP, EntityResolver, Spec, compare
+from scdp.compare.prepared import Prepared
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import pair_evidence
 from scdp.estimators.explanation import Explanation, FeatureEvidence, TypeEvidence, explain_pair
@@ -118,6 +119,40 @@ def test_words():
     assert "The two records alone: +3.20, 24.5 to 1 for together." in text
     assert "type 1: 90% for a, 80% for b" in text
     assert "type 2" not in text
+
+
+def test_what_a_comparison_finds_is_a_sentence():
+    phone = FeatureEvidence(
+        "phone in tel", "0511 1", "0511 1", 0.0, 7.9, "the same phone, which no other record has", "tel"
+    )
+    absent = FeatureEvidence("date in born", None, "1999", None, -0.001, "missing", "born")
+    none = FeatureEvidence("date in died", None, None, None, 0.0, "missing", "died")
+    unread = FeatureEvidence("date in seen", "soon", "1999", None, 0.0, "missing", "seen")
+    text = str(Explanation("a", "b", 0.97, (phone, absent, none, unread)))
+    assert '  the same phone, which no other record has: +7.9 (tel: both "0511 1")' in text
+    assert '  missing in one: 0.0 (born: nothing and "1999")' in text
+    assert "  missing in both: 0.0 (died)" in text
+    assert '  nothing that can be compared: 0.0 (seen: "soon" and "1999")' in text
+
+
+def test_the_resolver_looks_only_at_the_pair_it_explains(monkeypatch):
+    rows = {"name": [f"name{k // 2}" for k in range(40)], "tel": [f"0511 {k // 2:04d}" for k in range(40)]}
+    spec = Spec("entity", [compare.edit("name"), compare.phone("tel")])
+    model = EntityResolver(spec=spec, n_draws=8, random_state=0).fit(rows, [k // 2 for k in range(40)])
+    posterior = model.predict_posterior(rows)
+    compared = []
+    pairs = Prepared.pairs
+    monkeypatch.setattr(Prepared, "pairs", lambda self, *given: compared.append(len(given[0])) or pairs(self, *given))
+    found = model.explain(rows, 0, 1, posterior=posterior)
+    assert compared == [1, 1]
+    assert "the same phone, which no other record has: +" in str(found)
+    assert found.contribution + found.start == pytest.approx(found.log_odds)
+    apart = model.explain(rows, 0, 39, posterior=posterior)
+    assert apart.log_odds < 0 < found.log_odds
+    # In a larger table the same two agree on what is rarer, and any two records are less likely the same.
+    more = {name: [*cells, *(f"{cell}x7" for cell in cells * 4)] for name, cells in rows.items()}
+    larger = model.explain(more, 0, 1, posterior=model.predict_posterior(more))
+    assert larger.start < found.start
 
 
 def test_a_model_with_contributions_of_its_own_is_asked_for_them():

@@ -21,10 +21,10 @@ from scdp.paper.baselines.surface import (
     compare_items,
     cut,
     merge_trees,
+    number_within_groups,
     pair_features,
     sample_pairs,
     score_cuts,
-    within_groups,
 )
 from scdp.table.records import records_from
 
@@ -49,13 +49,13 @@ def test_pairs_of_some_items_keep_their_place_in_the_table():
     X = np.arange(7.0)[:, None] ** 2
     items = compare_items(X, GROUPS, None, "test")
     table, rows = PairTable.of(items.layout, np.zeros(7, dtype=int)), np.array([1, 2, 4, 5])
-    layout, positions = table.within(rows)
+    layout, positions = table.select_within(rows)
     part = compare_items(X[rows], GROUPS[rows], None, "test")
     assert layout.n_pairs == part.layout.n_pairs == 2
     np.testing.assert_array_equal(pair_features(items)[positions], pair_features(part))
-    kept = table.without(rows)
+    kept = table.find_pairs_without(rows)
     assert {(int(table.left[p]), int(table.right[p])) for p in kept} == set()
-    assert len(table.without(np.array([0]))) == table.layout.n_pairs - 2
+    assert len(table.find_pairs_without(np.array([0]))) == table.layout.n_pairs - 2
 
 
 def test_records_without_a_spec_are_refused():
@@ -106,9 +106,9 @@ def test_the_score_of_every_cut_is_that_of_the_clusters(link):
     items = compare_items(rng.normal(size=(40, 1)), groups, None, "test")
     trees = merge_trees(items.layout, pair_features(items)[:, 0], link)
     scores = score_cuts(items.layout, trees, labels)
-    gold = within_groups(items.layout, labels)
+    gold = number_within_groups(items.layout, labels)
     for threshold in [-1.0, 0.0, *np.quantile(scores.heights, [0.1, 0.5, 0.9]) + 1e-6, 99.0]:
-        found = within_groups(items.layout, cut(items.layout, trees, threshold))
+        found = number_within_groups(items.layout, cut(items.layout, trees, threshold))
         assert scores.at(np.array([threshold]))[0] == pytest.approx(f_score(gold, found))
 
 
@@ -216,7 +216,7 @@ def test_correlation_clustering_is_near_the_best_of_all_partitions():
 def test_progress_tells_the_time_left_on_stderr(capsys):
     for verbose in (True, False):
         steps = Steps("Binary", 2, verbose)
-        steps.done("fold 1")
+        steps.finish_step("fold 1")
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count("\n") == 1

@@ -10,7 +10,14 @@ from sklearn.exceptions import NotFittedError
 from scdp import metrics
 from scdp.errors import InputError
 from scdp.paper.baselines import Coarse, Fine, NameMatch, SameHead
-from scdp.paper.baselines.surface import DocumentBaseline, by_group, canonical_labels, check_items, check_labels, take
+from scdp.paper.baselines.surface import (
+    DocumentBaseline,
+    canonical_labels,
+    check_items,
+    check_labels,
+    split_by_group,
+    take,
+)
 from scdp.paper.datasets import load_coreference, load_identity
 from scdp.table.records import Records
 
@@ -59,8 +66,8 @@ def test_canonical_labels_count_from_the_first():
 
 def test_by_group_gives_each_row_once():
     groups = np.array(["b", "a", "b", "c", "a"])
-    assert [rows.tolist() for rows in by_group(groups, 5)] == [[0, 2], [1, 4], [3]]
-    assert [rows.tolist() for rows in by_group(None, 3)] == [[0, 1, 2]]
+    assert [rows.tolist() for rows in split_by_group(groups, 5)] == [[0, 2], [1, 4], [3]]
+    assert [rows.tolist() for rows in split_by_group(None, 3)] == [[0, 1, 2]]
 
 
 def test_take_cuts_distances_on_both_sides():

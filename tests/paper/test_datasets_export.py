@@ -6,14 +6,14 @@ import pytest
 from click.testing import CliRunner
 
 from scdp.cli import main
-from scdp.paper.datasets.tables import LOADERS, exported_parts
+from scdp.paper.datasets.tables import LOADERS, export_parts
 from scdp.table.readers import read_records
 
 
 @pytest.mark.parametrize("name", LOADERS)
 def test_every_set_of_records_has_ids_entities_and_something_to_compare(name, data_or_skip):
     with data_or_skip():
-        parts = exported_parts(name)
+        parts = export_parts(name)
     assert set(parts) in ({"train", "test"}, {"records"})
     for columns in parts.values():
         assert list(columns)[:2] == ["id", "entity"]
@@ -23,7 +23,7 @@ def test_every_set_of_records_has_ids_entities_and_something_to_compare(name, da
 
 def test_files_are_written(data_or_skip, tmp_path):
     with data_or_skip():
-        parts = exported_parts("rldata500")
+        parts = export_parts("rldata500")
     result = CliRunner().invoke(main, ["datasets", "export", "rldata500", "--out", str(tmp_path / "data")])
     assert result.exit_code == 0, result.output
     assert "records.csv: 500 records" in result.stdout

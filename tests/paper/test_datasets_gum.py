@@ -35,7 +35,7 @@ def sentence(*words: str) -> str:
 
 
 def found(*words: str) -> list[tuple[str, str, str, str]]:
-    return [(m.kind, m.name, m.span, m.head) for m in coreference.mentions(sentence(*words), "doc")]
+    return [(m.kind, m.name, m.span, m.head) for m in coreference.find_mentions(sentence(*words), "doc")]
 
 
 def test_nested_mentions_of_one_token_and_of_many():
@@ -110,7 +110,7 @@ def test_multiword_lines_and_empty_nodes_do_not_shift_positions():
         "2.1=>gone/VERB/_/_/_",
         "Bonn/PROPN/0/root/Entity=(2-place-new-x-cf1-1-sgl)",
     )
-    assert [(m.first, m.last, m.name, m.span) for m in coreference.mentions(text * 2, "doc")] == [
+    assert [(m.first, m.last, m.name, m.span) for m in coreference.find_mentions(text * 2, "doc")] == [
         (0, 1, "Ann", "Ann's"),
         (2, 2, "Bonn", "Bonn"),
         (3, 4, "Ann", "Ann's"),
@@ -139,7 +139,7 @@ def test_the_spacing_after_a_multiword_is_that_of_its_line():
 )
 def test_broken_annotation_is_named(text, message):
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
-        coreference.mentions(text, "doc")
+        coreference.find_mentions(text, "doc")
 
 
 def test_splits_are_read_from_headings_and_bullets(tmp_path):

@@ -16,7 +16,7 @@ from scdp.datasets import Labelled
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper import datasets
 from scdp.paper.datasets import tables
-from scdp.paper.datasets.tables import written_by
+from scdp.paper.datasets.tables import is_written_by
 from scdp.table.records import records_from
 
 
@@ -93,7 +93,7 @@ def test_references_are_split_by_author(author, test, train, data_or_skip):
 def test_half_of_a_clusters_records_make_its_author():
     data = records_from({"author": ["Y. Freund", "anon.", "A", "B", "C"], "title": ["t", "t", "by FREUND", "t", None]})
     records = Labelled(data, np.array(["x", "x", "y", "y", "y"]), np.arange(5))
-    assert written_by(records, "Freund").tolist() == [True, True, False, False, False]
+    assert is_written_by(records, "Freund").tolist() == [True, True, False, False, False]
 
 
 def test_references_can_keep_the_label_with_the_typo(data_or_skip):

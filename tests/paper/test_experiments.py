@@ -17,8 +17,8 @@ from scdp.paper import tasks as paper
 from scdp.paper.baselines.surface import take_raw
 from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
 from scdp.paper.run import plan_jobs, run
-from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Effort, Outcome, Settings, Watch, chosen_systems
-from scdp.paper.tasks import TASKS, Problem, chosen_tasks, join_parts
+from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Effort, Outcome, Settings, Watch, choose_systems
+from scdp.paper.tasks import TASKS, Problem, choose_tasks, join_parts
 from scdp.table.records import records_from
 from scdp.table.spec import Spec
 
@@ -98,24 +98,24 @@ def test_every_published_system_has_a_known_name():
 
 
 def test_systems_are_found_however_their_names_are_written():
-    assert [system.name for system in chosen_systems("SCDP-1, coarse")] == ["coarse", "scdp1"]
-    assert [system.name for system in chosen_systems(None)] == list(SYSTEMS)
+    assert [system.name for system in choose_systems("SCDP-1, coarse")] == ["coarse", "scdp1"]
+    assert [system.name for system in choose_systems(None)] == list(SYSTEMS)
 
 
 @pytest.mark.parametrize("names", ["nonsense", "coarse,nonsense", "", ","])
 def test_an_unknown_system_is_refused_with_the_list(names):
     with pytest.raises(InputError, match=r"there are: coarse, fine"):
-        chosen_systems(names)
+        choose_systems(names)
 
 
 def test_tasks_are_chosen_and_variants_left_out_of_quick_runs():
-    assert chosen_tasks("all", quick=True) == ["digits", "identity", "coreference", "references"]
-    assert chosen_tasks("all", quick=False) == ["digits", "identity", "coreference", "references"]
-    assert chosen_tasks("references", quick=False) == ["references", "references-kearns", "references-schapire"]
-    assert chosen_tasks("references", quick=True) == ["references"]
-    assert chosen_tasks("references-kearns", quick=True) == ["references-kearns"]
+    assert choose_tasks("all", quick=True) == ["digits", "identity", "coreference", "references"]
+    assert choose_tasks("all", quick=False) == ["digits", "identity", "coreference", "references"]
+    assert choose_tasks("references", quick=False) == ["references", "references-kearns", "references-schapire"]
+    assert choose_tasks("references", quick=True) == ["references"]
+    assert choose_tasks("references-kearns", quick=True) == ["references-kearns"]
     with pytest.raises(InputError, match=r"'nonsense'; there are: digits, .*all"):
-        chosen_tasks("nonsense", quick=True)
+        choose_tasks("nonsense", quick=True)
 
 
 def test_systems_that_apply_to_no_task_are_refused():
@@ -152,7 +152,7 @@ EVERYWHERE = {"coarse", "fine", "kmeans", "cdp", "binary", "xingk", "scdp1", "sc
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_system_of_the_model_is_planned_for_every_task(quick):
     own = {"identity": {"namematch"}, "coreference": {"samehead"}}
-    jobs = plan_jobs(chosen_tasks("all", quick), chosen_systems(None), Settings(quick=quick))
+    jobs = plan_jobs(choose_tasks("all", quick), choose_systems(None), Settings(quick=quick))
     for task in ("digits", "identity", "coreference", "references"):
         planned_systems = {job.system.name for job in jobs if job.task == task}
         assert planned_systems >= EVERYWHERE | own.get(task, set()) | {"resolver"}

@@ -18,8 +18,8 @@ from report_cases import made_calibration, made_learned, made_result, two_record
 from scdp.errors import InputError
 from scdp.estimators.result import ClusterResult, UncertainPair, Verdict
 from scdp.posterior import Posterior
-from scdp.report import isolated, marked, sections, shown, spelled
-from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, size_classes, trace_lines
+from scdp.report import escape, escape_hidden, isolate, mark_differences, sections
+from scdp.report.charts import calibration_plot, format_short, histogram, size_bars, size_classes, trace_lines
 from scdp.report.outputs import report_html, write_report
 from scdp.report.sections import judge_calibration
 
@@ -342,20 +342,20 @@ def test_characters_that_cannot_be_seen_are_spelled(unseen, tmp_path):
 
 def test_letters_of_all_scripts_stay_as_they_are():
     for text in ("שלום", "مرحبا", "می\u200cخواهم", "👩\u200d🔬", "naïve, 北京", "e\u0301"):
-        assert spelled(text) == shown(text) == text
-        assert isolated(text) == f"<bdi>{text}</bdi>"
+        assert escape_hidden(text) == escape(text) == text
+        assert isolate(text) == f"<bdi>{text}</bdi>"
 
 
 def test_differences_are_marked_by_word():
-    assert marked("a <b> c", "a <b> d") == "<bdi>a &lt;b&gt; <mark>c</mark></bdi>"
-    assert marked("same", "same") == "<bdi>same</bdi>"
-    assert marked("x", "") == "<bdi><mark>x</mark></bdi>"
-    assert "<mark>\\u202e</mark>" not in marked("a", "a\u202e")
-    assert marked("a\u202e", "a") != marked("a", "a")
+    assert mark_differences("a <b> c", "a <b> d") == "<bdi>a &lt;b&gt; <mark>c</mark></bdi>"
+    assert mark_differences("same", "same") == "<bdi>same</bdi>"
+    assert mark_differences("x", "") == "<bdi><mark>x</mark></bdi>"
+    assert "<mark>\\u202e</mark>" not in mark_differences("a", "a\u202e")
+    assert mark_differences("a\u202e", "a") != mark_differences("a", "a")
 
 
 def test_long_cells_are_cut():
-    assert len(marked("word " * 5000, "other")) < 3000
+    assert len(mark_differences("word " * 5000, "other")) < 3000
 
 
 # ---- verdicts and charts ----
@@ -433,4 +433,4 @@ def test_a_trace_has_a_line_a_chain_and_leaves_gaps_out():
     [(0.0, "0"), (1.2345, "1.23"), (123.4, "123"), (-4016.2, "-4016"), (1e9, "1e+09"), (2e-7, "2e-07"), (np.nan, "–")],
 )
 def test_numbers_in_short(value, words):
-    assert in_short(value) == words
+    assert format_short(value) == words

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from review_site import make_site
 from scdp.errors import InputError
 from scdp.review import KEPT_FOR, Session, random_answers
 from scdp.review.questions import Question
-from scdp.review.view import ask_in_terminal
+from scdp.review.view import Weight, ask_in_terminal, waterfall
 from scdp.table.decisions import DecisionLog, read_decisions
 
 
@@ -179,6 +181,28 @@ def test_the_terminal_asks_the_same(tmp_path):
     decisions = read_decisions(site.session.log.path)
     assert {one.who for one in decisions} == {"jon"}
     assert [one.decision for one in decisions] == ["different", "same", "different", "cannot tell"]
+
+
+def test_the_terminal_says_why(tmp_path):
+    site = make_site(tmp_path)
+    said, lines = iter(["w", "w", "q"]), []
+
+    def read(prompt: str) -> str:
+        if "    what each comparison says is not known yet" in lines:
+            lines.clear()
+            site.view.evidence = SimpleNamespace(weights=lambda row, other: weights)
+        return next(said)
+
+    weights = [
+        Weight("any two records", -4.0),
+        Weight("phone in tel", 7.9, "the same phone, which no other record has"),
+    ]
+    site.view.evidence = None
+    ask_in_terminal(site.session, site.view, "jon", False, lines.append, read)
+    assert any("the same with probability" in line for line in lines)
+    assert "    any two records: -4.0" in lines
+    assert "    the same phone, which no other record has: +7.9 (phone in tel)" in lines
+    assert "<span>the same phone, which no other record has (phone in tel)</span>" in waterfall(weights)
 
 
 def test_the_terminal_ends_with_its_input(tmp_path):

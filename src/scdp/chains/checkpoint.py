@@ -34,7 +34,7 @@ class Recorder(Protocol):
     """Where draws go, and from where they can be kept and put back; each thread calls it with its own chain number."""
 
     def record(self, chain: int, draw: int, slots: Integers) -> None: ...
-    def saved(self, chain: int) -> Arrays: ...
+    def export_chain(self, chain: int) -> Arrays: ...
     def restore(self, chain: int, arrays: Mapping[str, NDArray[Any]]) -> None: ...
 
 
@@ -91,7 +91,7 @@ class ChainCheckpoints:
         for place in self._newest_first(chain):
             path = _path(self.folder, chain, place)
             try:
-                state, sweeps = self._taken_up(chain, *read(path), start)
+                state, sweeps = self._take_up(chain, *read(path), start)
             except Damaged:
                 damaged.append(path.name)
                 continue
@@ -154,7 +154,7 @@ class ChainCheckpoints:
         return sorted(sweeps, key=lambda place: -sweeps[place])
 
     def _parts(self, chain: int, sweeps: int, state: State) -> tuple[Words, Arrays]:
-        draws = self._recorder.saved(chain)
+        draws = self._recorder.export_chain(chain)
         scalars, fields = state.to_parts()
         n_draws = len(draws["starts"])
         arrays = {DRAWS + name: values for name, values in draws.items()}
@@ -173,13 +173,13 @@ class ChainCheckpoints:
         }
         return about, arrays
 
-    def _taken_up(self, chain: int, about: Words, arrays: Arrays, start: State) -> tuple[State, int]:
+    def _take_up(self, chain: int, about: Words, arrays: Arrays, start: State) -> tuple[State, int]:
         try:
             sweeps = int(about["sweeps"])
             if about["chain"] != chain or not 0 < sweeps <= self._n_sweeps:
                 raise Damaged("it is of another chain")
             state = _state(about, arrays, start, self._n_slots)
-            self._recorder.restore(chain, _without_prefix(arrays, DRAWS))
+            self._recorder.restore(chain, _strip_prefix(arrays, DRAWS))
             n_draws = len(arrays[DRAWS + "starts"])
             for name, values in self._traces.items():
                 values[chain, :n_draws] = arrays[TRACE + name]
@@ -247,13 +247,13 @@ def _is_done(abouts: list[Words]) -> bool:
     return len(done) == abouts[0]["chains"]
 
 
-def _without_prefix(arrays: Arrays, prefix: str) -> Arrays:
+def _strip_prefix(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def _state(about: Words, arrays: Arrays, start: State, n_slots: int) -> State:
     """The stored state; kernels do not check places, so those are checked here."""
-    stored = _without_prefix(arrays, STATE)
+    stored = _strip_prefix(arrays, STATE)
     fields: dict[str, Any] = {
         name: stored[name] if np.ndim(value) else float(about["state"][name]) for name, value in start._asdict().items()
     }

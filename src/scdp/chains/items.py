@@ -250,7 +250,7 @@ def lay_out_distances(
     place[member] = np.arange(len(member)) - member_start[slots.group[member]]
     block_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes**2)])
     row_start = block_start[slots.group] + place * sizes[slots.group]
-    squared = squares_within(distances, slots, place, row_start, int(block_start[-1]))
+    squared = list_squares(distances, slots, place, row_start, int(block_start[-1]))
     settled = np.ones(len(sizes), np.bool_)
     settled[slots.group[slots.hidden]] = False
     settled_gaps = np.zeros((2, distances.n_features))
@@ -295,7 +295,7 @@ def gaps_between_centroids(squared: NDArray[Any], cluster: Integers, observed: N
     return found
 
 
-def squares_within(
+def list_squares(
     distances: Distances, slots: Slots, place: Integers, row_start: Integers, n_entries: int
 ) -> NDArray[np.float32] | NDArray[np.float64]:
     """Every pair of one group twice, (i, j) and (j, i); zero where a feature is missing."""

@@ -98,7 +98,7 @@ class Priors:
 class Plan:
     """Which scheme, what is learned, and how many split-merge moves are tried.
 
-    `separation` (SCDP-2) and `type_coupling` (two readings of SCDP-3) let the prior of precisions follow the gaps
+    `separation` (SCDP-2) and `type_coupling` (two variants of SCDP-3) let the prior of precisions follow the gaps
     between means, and clusters know nothing of it. With `conditioning` (SCDP-3) the means are part of the state. New
     clusters are then weighed by `n_auxiliary` means, drawn given the item. In the paper's scheme they are drawn from
     the prior, new types are weighed by as many precisions from the prior, and means are chosen among as many draws
@@ -132,7 +132,7 @@ START_STEPS = 10
 
 
 def start_of_chain(init: str, chain: int) -> str:
-    """`mixed` sends chains off from different places, so that agreement between them means something."""
+    """`mixed` starts each chain at another place, so that their agreement means something."""
     return STARTS[chain % len(STARTS)] if init == "mixed" else init
 
 

@@ -37,6 +37,23 @@ class Labelled:
     """Items with their gold clusters: `data` is Records or a float array (items, features).
 
     `types` are the hidden reference types of records that were made up.
+
+    Attributes
+    ----------
+    data : Records or array (item, feature)
+        The items.
+    clusters : array (item,)
+        The gold cluster of each item.
+    ids : array (item,)
+        The identifier of each item.
+    groups : array (item,), optional
+        The group of each item.
+
+    Example
+    -------
+    >>> items = Labelled(np.zeros((3, 2)), np.array(["a", "a", "b"]), np.arange(3))
+    >>> len(items)
+    3
     """
 
     data: Records | NDArray[np.float64]
@@ -53,7 +70,23 @@ class Labelled:
         return len(set(self.clusters.tolist()))
 
     def take(self, rows: NDArray[Any]) -> Labelled:
-        """The given rows (indices or a boolean mask), in that order."""
+        """The given rows (indices or a boolean mask), in that order.
+
+        Parameters
+        ----------
+        rows : array
+            Row numbers, or a boolean for each row.
+
+        Returns
+        -------
+        Labelled
+
+        Example
+        -------
+        >>> items = Labelled(np.zeros((3, 2)), np.array(["a", "a", "b"]), np.arange(3))
+        >>> items.take(np.array([2, 0])).clusters.tolist()
+        ['b', 'a']
+        """
         data = self.data.take(rows) if isinstance(self.data, Records) else self.data[rows]
         groups, types = (None if each is None else each[rows] for each in (self.groups, self.types))
         return Labelled(data, self.clusters[rows], self.ids[rows], groups, types)
@@ -61,7 +94,21 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Task:
-    """A supervised clustering task. `note` says which data it is and what it stands in for."""
+    """A supervised clustering task. `note` says which data it is and what it stands in for.
+
+    Attributes
+    ----------
+    train, test : Labelled
+        What is learned from, and what is clustered.
+    note : str
+        Which data it is, and what it stands in for.
+
+    Example
+    -------
+    >>> items = Labelled(np.zeros((3, 2)), np.array(["a", "a", "b"]), np.arange(3))
+    >>> Task("points", items.take(np.array([0, 1])), items.take(np.array([2])), "Made up.").test.n_clusters
+    1
+    """
 
     name: str
     train: Labelled
@@ -145,17 +192,17 @@ def mistype(cell: str, kind: int, place: float, shift: int) -> str:
     at = int(place * len(cell))
     here, rest = cell[at], cell[at + 1 :]
     if kind == INSERT:
-        typed = cell[:at] + _another(here, shift) + cell[at:]
+        typed = cell[:at] + _change_character(here, shift) + cell[at:]
     elif kind == DELETE and len(cell) > 1:
         typed = cell[:at] + rest
     elif kind == TRANSPOSE and rest and rest[0] != here:
         typed = cell[:at] + rest[0] + here + rest[1:]
     else:
-        typed = cell[:at] + _another(here, shift) + rest
+        typed = cell[:at] + _change_character(here, shift) + rest
     return typed.strip()
 
 
-def _another(character: str, shift: int) -> str:
+def _change_character(character: str, shift: int) -> str:
     """A different character of the same class (digit, capital); any other becomes a small letter."""
     if character.isdigit():
         return str((int(character) + shift % 9 + 1) % 10)
@@ -217,8 +264,8 @@ def make_records(
         The records, the entity of each as its cluster, their ids, and their hidden reference types: codes into
         `REFERENCE_TYPES[kind]`.
 
-    Examples
-    --------
+    Example
+    -------
     >>> made = make_records(5, kind="people", seed=0)
     >>> made.data.names[:3]
     ('first_name', 'surname', 'birth_date')
@@ -232,7 +279,7 @@ def make_records(
     _check_levels(mean_cluster_size, missing, typos, zipf)
     mean = MEAN_CLUSTER_SIZE[kind] if mean_cluster_size is None else mean_cluster_size
     for_sizes, for_entities, for_types, for_noise = np.random.default_rng(seed).spawn(4)
-    entities = _shuffled_entities(n, mean, for_sizes)
+    entities = _draw_entities(n, mean, for_sizes)
     forms = MAKERS[kind](int(entities.max()) + 1, zipf, for_entities)
     types = _reference_types(n, REFERENCE_TYPES[kind][:n_types], for_types)
     columns = _write_columns(forms, kind, entities, types, missing, typos, for_noise)
@@ -244,7 +291,7 @@ def make_records(
     )
 
 
-def _shuffled_entities(n: int, mean_cluster_size: float, rng: np.random.Generator) -> Codes:
+def _draw_entities(n: int, mean_cluster_size: float, rng: np.random.Generator) -> Codes:
     """The entity of each record: geometric sizes until n records are reached, the last one cut short."""
     sizes = np.minimum(rng.geometric(1 / mean_cluster_size, size=n), n)
     entities = np.searchsorted(np.cumsum(sizes), np.arange(n), side="right")
@@ -360,8 +407,8 @@ def make_dozen(name: str) -> Labelled:
     -------
     Labelled
 
-    Examples
-    --------
+    Example
+    -------
     >>> dozen = make_dozen("people")
     >>> len(dozen), dozen.n_clusters
     (12, 6)
@@ -388,8 +435,8 @@ def make_tables(name: str, n_records: int | None = None) -> dict[str, Table]:
     -------
     dict of str to columns
 
-    Examples
-    --------
+    Example
+    -------
     >>> list(make_tables("people"))
     ['people', 'new', 'gold', 'gold_all']
     """

@@ -186,7 +186,7 @@ class Estimator(SklearnEstimator):
         >>> known.labels_[:5].tolist()
         [0, 0, 1, 1, 2]
         """
-        check_index(X, y, "y")
+        check_index(X, y=y, groups=groups)
         X = check_rows(self, X, reset=True)
         known = check_known(y, len(X))
         spec = self.spec
@@ -218,8 +218,8 @@ class Estimator(SklearnEstimator):
         ----------
         X, groups
             As in `fit`.
-        known : array of integers, optional
-            Rows with a number keep it, and others may join them or open new clusters; -1 where unknown.
+        known : array of names or integers, optional
+            Rows with a cluster keep it, and others may join them or open new clusters; None or -1 where unknown.
         decisions : path or list of Decision, optional
             What people know of some rows, by the ids of their spec (or their places, counted from 0): every draw and
             the answer keep it.
@@ -300,6 +300,7 @@ class Estimator(SklearnEstimator):
         True
         """
         check_is_fitted(self)
+        check_index(X, groups=groups, known=known)
         X = check_rows(self, X, reset=False)
         grouped = check_groups(groups, X, self.fitted_spec_)
         given = check_known(known, len(X), "known")
@@ -310,7 +311,7 @@ class Estimator(SklearnEstimator):
         conditions = None if conditions is None else conditions.take(order)
         labels, posterior = self._predict_ordered(take_rows(X, order), ordered, given[order], random_state, conditions)
         back = np.argsort(order)
-        return labels[back], posterior.restricted(back)
+        return labels[back], posterior.restrict(back)
 
     def _settle(
         self, X: Any, spec: Spec | None, decisions: Decisions, known: Integers, groups: Groups
@@ -330,7 +331,7 @@ class Estimator(SklearnEstimator):
         conditions = None if conditions is None else conditions.after(len(kept))
         posterior = self._sample_new(X, groups, given, random_state, conditions)
         everyone = len(kept) + np.arange(len(X))
-        new = posterior.restricted(everyone)
+        new = posterior.restrict(everyone)
         if self.share_clusters:
             known = np.concatenate([kept, given])
             return labels_from(self._estimate(posterior, known, conditions), known)[len(kept) :], new
@@ -344,6 +345,7 @@ class Estimator(SklearnEstimator):
         Of a resolver that shares no clusters, which keeps no rows of `fit`, it is that of the new rows.
         """
         check_is_fitted(self)
+        check_index(X, groups=groups)
         X = check_rows(self, X, reset=False)
         return self._sample_new(X, check_groups(groups, X, self.fitted_spec_), check_known(None, len(X)))
 
@@ -399,6 +401,7 @@ class Estimator(SklearnEstimator):
         row 0 and row 2: different, almost surely
         """
         check_is_fitted(self)
+        check_index(X, groups=groups)
         X = check_rows(self, X, reset=False)
         grouped = check_groups(groups, X, self.fitted_spec_)
         named = names or (f"row {i}", f"row {j}")
@@ -529,6 +532,7 @@ class Estimator(SklearnEstimator):
         """
         from scdp.metrics import f_score
 
+        check_index(X, y=y)
         found = self.predict(X, groups)
         truth = check_known(y, len(found))
         return float(f_score(truth[truth >= 0], found[truth >= 0]))

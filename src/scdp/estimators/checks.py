@@ -114,13 +114,15 @@ def propose_spec(records: Records, in_documents: bool = False) -> Spec:
     return Spec("entity", fields)
 
 
-def check_index(X: Any, y: Any, name: str) -> None:
+def check_index(X: Any, **given: Any) -> None:
     """Refuse a pandas column whose index is not that of the rows: it would be taken in the wrong order."""
-    ours, theirs = getattr(X, "index", None), getattr(y, "index", None)
-    if hasattr(X, "columns") and hasattr(theirs, "equals") and hasattr(ours, "equals"):
-        assert ours is not None
-        if not ours.equals(theirs):
-            raise InputError(f"{name} has another index than X; give both in one order, or {name}.to_numpy()")
+    ours = getattr(X, "index", None)
+    for name, column in given.items():
+        theirs = getattr(column, "index", None)
+        if hasattr(X, "columns") and hasattr(theirs, "equals") and hasattr(ours, "equals"):
+            assert ours is not None
+            if not ours.equals(theirs):
+                raise InputError(f"{name} has another index than X; give both in one order, or {name}.to_numpy()")
 
 
 def check_known(y: Any, n: int, name: str = "y") -> Integers:
@@ -155,12 +157,10 @@ def _check_largest(label: int, name: str) -> None:
 
 
 def _number_names(labels: list[Any], name: str) -> Integers:
-    """Names as numbers, in their order; None, NaN, the empty name and -1 are unknown. Whole numbers stay."""
+    """Names as numbers, in their order; None, NaN, NA, the empty name and -1 are unknown. Whole numbers stay."""
     if not all(isinstance(each, Hashable) for each in labels):
         raise _no_labels(name)
-    unknown = [
-        each is None or each == "" or each == UNKNOWN or (isinstance(each, float) and np.isnan(each)) for each in labels
-    ]
+    unknown = [is_missing(each) or each == "" or each == UNKNOWN for each in labels]
     given = [each for each, hidden in zip(labels, unknown, strict=True) if not hidden]
     if all(isinstance(each, int | np.integer) and not isinstance(each, bool) and each >= 0 for each in given):
         number = {each: int(each) for each in given}
@@ -169,6 +169,13 @@ def _number_names(labels: list[Any], name: str) -> Integers:
         number = {each: place for place, each in enumerate(sorted(set(given), key=str))}
     pairs = zip(labels, unknown, strict=True)
     return np.array([UNKNOWN if hidden else number[each] for each, hidden in pairs], dtype=np.int64)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value is None, NaN, or what pandas has in their place, which is neither true nor false."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> Groups:
@@ -180,6 +187,11 @@ def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> 
     documents = np.asarray(groups)
     if documents.shape != (len(X),):
         raise InputError(f"groups has shape {documents.shape}, but X has {len(X)} rows; give one document a row")
+    # An array of texts has made a text of what is missing in a list.
+    listed = groups if isinstance(groups, list | tuple) else documents.tolist() if documents.dtype.kind in "Of" else ()
+    missing = next((row for row, value in enumerate(listed) if is_missing(value)), None)
+    if missing is not None:
+        raise InputError(f"groups has no value in row {missing} (counted from 0); give every row its group")
     return documents.astype(str) if documents.dtype.kind == "O" else documents
 
 

@@ -67,7 +67,7 @@ def cluster_records(
     named = cluster_names(labels, ids[order], names)
     probabilities = posterior.membership_probability(labels)
     probabilities[given[order] >= 0] = 1.0
-    posterior = posterior.restricted(back)
+    posterior = posterior.restrict(back)
     learned = model.fitted_.learned()
     return ClusterResult(
         title=title,

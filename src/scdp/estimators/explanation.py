@@ -28,8 +28,6 @@ LITTLE, MUCH = 0.5, 3.0
 UNDECIDED, SURE = 0.1, 0.45
 LONGEST_VALUE = 60
 NEGLIGIBLE_WEIGHT = 0.005
-# Pairs of strangers that show what any two records of a table say.
-STRANGERS = 20_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,8 @@ class FeatureEvidence:
     """One feature: its name in words, the two values (None = missing or unknown), and what it says.
 
     `distance` is in the units of the comparison, None where a value is missing; `contribution` is in log-odds, above
-    0 where the feature speaks for the two being together.
+    0 where the feature speaks for the two being together. `finding` is what the comparison finds, in words, such as
+    "the same phone, which no other record has", and `columns` where; None of vectors and distances.
     """
 
     name: str
@@ -45,6 +44,8 @@ class FeatureEvidence:
     second: str | None
     distance: float | None
     contribution: float
+    finding: str | None = None
+    columns: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,14 +127,19 @@ class Explanation:
         yield f"The probability that they are together is {self.probability:.3f}."
 
     def _fields(self) -> Iterator[str]:
-        yield "What each field says (log-odds: above 0 for together, below 0 for apart):"
-        for feature in sorted(self.features, key=lambda each: -abs(each.contribution)):
-            yield f"  {feature.contribution:+7.2f}  {feature.name}: {_finding(feature)}"
+        yield "What each comparison says (log-odds: above 0 for together, below 0 for apart):"
+        ordered = sorted(self.features, key=lambda each: -abs(each.contribution))
+        for feature in ordered:
+            if feature.finding is None:
+                yield f"  {feature.contribution:+7.2f}  {feature.name}: {_finding(feature)}"
+            else:
+                where = f"{feature.columns or feature.name}{_values(feature, ': ')}"
+                yield f"  {_tell(feature)}: {_signed(feature.contribution)} ({where})"
 
     def _sum(self) -> Iterator[str]:
         total = self.contribution if self.log_odds is None else self.log_odds
         if self.log_odds is not None:
-            yield f"  {self.start:+7.2f}  any two records of this table"
+            yield f"  any two records of this table: {_signed(self.start)}"
         side = "for together" if total >= 0 else "for apart"
         odds = f"{math.exp(min(abs(total), 50)):,.1f} to 1" if abs(total) < 12 else "overwhelming odds"
         yield f"The two records alone: {total:+.2f}, {odds} {side}."
@@ -153,6 +159,18 @@ def _likely(probability: float) -> str:
         return "could be the same or not"
     side = "the same" if probability > 0.5 else "different"
     return f"{side}, {'almost surely' if abs(probability - 0.5) > SURE else 'most likely'}"
+
+
+def _signed(log_odds: float) -> str:
+    return f"{log_odds:+.1f}" if abs(log_odds) >= 0.05 else "0.0"
+
+
+def _tell(feature: FeatureEvidence) -> str:
+    """What a comparison finds; of missing values, where they are missing."""
+    if feature.distance is not None or feature.finding is None:
+        return feature.finding or ""
+    n_missing = (feature.first is None) + (feature.second is None)
+    return ("nothing that can be compared", "missing in one", "missing in both")[n_missing]
 
 
 def _finding(feature: FeatureEvidence) -> str:
@@ -224,25 +242,24 @@ def weigh_among(
 
 
 def weigh_records(ensemble: Ensemble, rows: Compared, left: Integers, right: Integers) -> Contributions:
-    """What each comparison says of pairs of records, in log-odds in their table."""
-    n, width = len(rows.records), len(rows.spec.fields)
+    """What each comparison says of pairs of records, in log-odds; of one pair also what it finds, in words.
+
+    `ensemble` is for tables of this size. No other pair is compared: how often strangers agree is known from the
+    fit, and how rare a value is follows from the records.
+    """
+    width = len(rows.spec.fields)
     comparer = Comparer.of(rows.records, rows.spec.fields)
-    rng = np.random.default_rng(n)
-    one = rng.integers(0, n, STRANGERS)
-    other = (one + rng.integers(1, max(n, 2), STRANGERS)) % n
-    strangers = comparer.compare(one[one != other], other[one != other])
-    share = len(strangers) / max(n * (n - 1) / 2.0, 1.0)
-    there = ensemble.set_to(strangers, strangers, max(len(strangers), 1), max(int(share * n), 2))
     features = comparer.compare(left, right)
     distances = features[:, :width].astype(np.float64)
-    said = lose_each(there, features, width)
-    start = there.mean_log_odds(np.full_like(features, np.nan))
-    log_odds = there.mean_log_odds(features)
+    said = lose_each(ensemble, features, width)
+    start = ensemble.mean_log_odds(np.full_like(features, np.nan))
+    log_odds = ensemble.mean_log_odds(features)
     # What comparisons say only together is shared out by how much each says alone.
     weight = np.where(np.isnan(distances), 0.0, np.abs(said) + 1e-9)
     whole = np.maximum(weight.sum(axis=1), 1e-300)
     said = said + ((log_odds - start - said.sum(axis=1)) / whole)[:, None] * weight
-    return Contributions(distances, said, log_odds - said.sum(axis=1), log_odds)
+    findings = tuple(map(comparer.in_words, left.tolist(), right.tolist(), distances)) if len(left) == 1 else ()
+    return Contributions(distances, said, log_odds - said.sum(axis=1), log_odds, findings)
 
 
 def lose_each(ensemble: Ensemble, features: Features, n_comparisons: int) -> Floats:
@@ -279,9 +296,15 @@ def explain_pair(
     else:
         raise InputError(f"a {type(fitted).__name__} does not explain its decisions")
     features = tuple(
-        FeatureEvidence(title, one, two, None if np.isnan(distance) else float(distance), float(weight))
-        for title, one, two, distance, weight in zip(
-            titles, pair.first, pair.second, pair.distances, contributions, strict=True
+        FeatureEvidence(title, one, two, None if np.isnan(distance) else float(distance), float(weight), *told)
+        for title, one, two, distance, weight, told in zip(
+            titles,
+            pair.first,
+            pair.second,
+            pair.distances,
+            contributions,
+            pair.findings or ((None, None),) * len(titles),
+            strict=True,
         )
     )
     return Explanation(*names, probability, features, types, pair.start, pair.log_odds)

@@ -284,13 +284,15 @@ class Fitted(Protocol):
 class Contributions(NamedTuple):
     """What comparisons say of pairs: distances and contributions are (pair, comparison), NaN where a value is missing.
 
-    `start` (any two records) and the contributions of a pair add up to its `log_odds`.
+    `start` (any two records) and the contributions of a pair add up to its `log_odds`. `findings` are what the
+    comparisons of a single pair find, in words.
     """
 
     distances: NDArray[np.float64]
     contributions: NDArray[np.float64]
     start: NDArray[np.float64]
     log_odds: NDArray[np.float64]
+    findings: tuple[tuple[str, ...], ...] = ()
 
 
 @runtime_checkable

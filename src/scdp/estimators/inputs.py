@@ -17,6 +17,7 @@ from scdp._typing import Booleans, Floats, Groups, Integers
 from scdp.chains.items import ItemLayout, lay_out_distances, lay_out_vectors
 from scdp.compare.comparison import bound_cells
 from scdp.compare.distances import Distances, compute_distances, safe_unit, squared_to_origin
+from scdp.compare.features import Comparer
 from scdp.errors import InputError
 from scdp.estimators.conditions import Conditions, conditions_of
 from scdp.table.decisions import Constraints, Decision, read_decisions
@@ -50,6 +51,8 @@ class Pair:
     # The log-odds of two records of which nothing is known, and those of these two alone.
     start: float = 0.0
     log_odds: float | None = None
+    # What each comparison of records finds, in words, and in which columns.
+    findings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,8 +180,15 @@ class Compared:
     def pair(self, i: int, j: int) -> Pair:
         scaled = self.distances.pair(i, j).astype(np.float64)
         to_origin = squared_to_origin(self.distances).squared[[i, j]]
-        one, two = self.cells(i), self.cells(j)
-        return Pair(one, two, scaled * self.scales, np.vstack([scaled**2, to_origin]))
+        one, two, distances = self.cells(i), self.cells(j), scaled * self.scales
+        findings = Comparer.of(self.records, self.spec.fields).in_words(i, j, distances)
+        squared = np.vstack([scaled**2, to_origin])
+        return Pair(one, two, distances, squared, findings=self.name_columns(findings))
+
+    def name_columns(self, findings: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """What each comparison finds, with the names of its columns."""
+        columns = (" and ".join(field.columns) for field in self.spec.fields)
+        return tuple(zip(findings, columns, strict=True))
 
 
 def foreseen_pairs(n: int, documents: Groups, blocked: bool) -> int:

@@ -65,7 +65,7 @@ class Outcome:
 Runner = Callable[[Problem, Effort], Outcome]
 
 
-def predicting(
+def make_baseline_runner(
     name: str,
     *,
     told: bool = False,
@@ -101,7 +101,7 @@ def _baseline(name: str, problem: Problem, seed: int, options: Mapping[str, Any]
     return kind(**{key: value for key, value in common.items() if key in accepted}, **options)
 
 
-def sampling(model: str, *, learns: bool = True, **options: Any) -> Runner:
+def make_chain_runner(model: str, *, learns: bool = True, **options: Any) -> Runner:
     """SCDP on training clusters and hidden test items; one that learns nothing sees the test items alone."""
 
     def run(problem: Problem, effort: Effort) -> Outcome:
@@ -119,14 +119,14 @@ def sampling(model: str, *, learns: bool = True, **options: Any) -> Runner:
             chains=effort.chains,
             sweeps=effort.sweeps,
             sweep_seconds=watch.seconds_per_sweep(),
-            types=learned_types(fitted, problem, whole) if learns else None,
+            types=describe_types(fitted, problem, whole) if learns else None,
             note=note,
         )
 
     return run
 
 
-def resolving(**options: Any) -> Runner:
+def make_resolver_runner(**options: Any) -> Runner:
     """The resolver: it learns from the training part alone, and clusters the test part with its clusters hidden."""
 
     def run(problem: Problem, effort: Effort) -> Outcome:
@@ -218,7 +218,7 @@ def _thin_draws(draws: NDArray[Any]) -> NDArray[Any]:
     return draws[:, chosen]
 
 
-def learned_types(fitted: Any, problem: Problem, whole: Labelled) -> dict[str, Any]:
+def describe_types(fitted: Any, problem: Problem, whole: Labelled) -> dict[str, Any]:
     """The types at the end of the chain of the greatest log joint: share, precision by feature, example records.
 
     The examples of a type are its records from different clusters, in their order.
@@ -230,7 +230,7 @@ def learned_types(fitted: Any, problem: Problem, whole: Labelled) -> dict[str, A
         "features": feature_names(problem, end.precision.shape[1]),
         "share": (counts[order] / counts.sum()).tolist(),
         "precision": end.precision[slots[order]].tolist(),
-        "examples": [[describe(whole, row) for row in _examples(end, slot)] for slot in slots[order]],
+        "examples": [[describe(whole, row) for row in _choose_examples(end, slot)] for slot in slots[order]],
     }
 
 
@@ -240,7 +240,7 @@ def feature_names(problem: Problem, n_features: int) -> list[str]:
     return [f"pixel {place + 1}" for place in range(n_features)]
 
 
-def _examples(end: Any, slot: int) -> list[int]:
+def _choose_examples(end: Any, slot: int) -> list[int]:
     """Rows of the type, one a cluster."""
     rows = np.flatnonzero(end.type == slot)
     _, first = np.unique(end.cluster[rows], return_index=True)
@@ -340,46 +340,54 @@ class System:
 READING = "mean"
 
 _TABLE = (
-    System("coarse", "Coarse", predicting("Coarse", across_documents=True), cost=0.1, scale_free=True),
-    System("fine", "Fine", predicting("Fine"), cost=0.1, scale_free=True),
-    System("namematch", "NameMatch", predicting("NameMatch"), ("identity",), cost=0.1, scale_free=True),
-    System("samehead", "SameHead", predicting("SameHead"), ("coreference",), cost=0.1, scale_free=True),
-    System("kmeans", "K-Means", predicting("OracleKMeans", told=True), oracle=NUMBER, cost=3),
-    System("cdp", "CDP", sampling("cdp", learns=False), EVERY, samples=True, cost=5),
-    System("binary", "Binary", predicting("Binary", in_full={"n_pairs": 1500}, n_pairs=500), cost=10, scale_free=True),
+    System("coarse", "Coarse", make_baseline_runner("Coarse", across_documents=True), cost=0.1, scale_free=True),
+    System("fine", "Fine", make_baseline_runner("Fine"), cost=0.1, scale_free=True),
+    System("namematch", "NameMatch", make_baseline_runner("NameMatch"), ("identity",), cost=0.1, scale_free=True),
+    System("samehead", "SameHead", make_baseline_runner("SameHead"), ("coreference",), cost=0.1, scale_free=True),
+    System("kmeans", "K-Means", make_baseline_runner("OracleKMeans", told=True), oracle=NUMBER, cost=3),
+    System("cdp", "CDP", make_chain_runner("cdp", learns=False), EVERY, samples=True, cost=5),
+    System(
+        "binary",
+        "Binary",
+        make_baseline_runner("Binary", in_full={"n_pairs": 1500}, n_pairs=500),
+        cost=10,
+        scale_free=True,
+    ),
     System(
         "xingk",
         "Xing-K",
-        predicting("XingK", told=True, in_full={"max_pairs": 10_000}, max_pairs=5000),
+        make_baseline_runner("XingK", told=True, in_full={"max_pairs": 10_000}, max_pairs=5000),
         oracle=f"{NUMBER}, and which C is best",
         cost=10,
     ),
     System(
         "xing2003",
         "Xing-K, as in 2003",
-        predicting(
+        make_baseline_runner(
             "XingK", told=True, in_full={"max_pairs": 10_000, "program": "2003"}, max_pairs=5000, program="2003"
         ),
         oracle=f"{NUMBER}, and whether learning helps",
         cost=5,
     ),
-    System("rca", "RCA", predicting("RCA", told=True), oracle=NUMBER, cost=3),
+    System("rca", "RCA", make_baseline_runner("RCA", told=True), oracle=NUMBER, cost=3),
     System(
         "cohenrichman",
         "Cohen-Richman",
-        predicting("Binary", in_full={"n_pairs": 1500, "links": ("average",)}, n_pairs=500, links=("average",)),
+        make_baseline_runner(
+            "Binary", in_full={"n_pairs": 1500, "links": ("average",)}, n_pairs=500, links=("average",)
+        ),
         cost=10,
         scale_free=True,
         once=True,
     ),
-    System("scdp1", "SCDP-1", sampling("scdp1"), EVERY, samples=True, cost=15),
-    System("scdp2", "SCDP-2", sampling("scdp2"), EVERY, samples=True, cost=15),
-    System("scdp3", "SCDP-3", sampling("scdp3", conditioning=READING), samples=True, cost=40),
-    System("dpmixture", "DP mixture", predicting("DPMixture"), ("digits",), cost=5),
+    System("scdp1", "SCDP-1", make_chain_runner("scdp1"), EVERY, samples=True, cost=15),
+    System("scdp2", "SCDP-2", make_chain_runner("scdp2"), EVERY, samples=True, cost=15),
+    System("scdp3", "SCDP-3", make_chain_runner("scdp3", conditioning=READING), samples=True, cost=40),
+    System("dpmixture", "DP mixture", make_baseline_runner("DPMixture"), ("digits",), cost=5),
     System(
         "graphpartition",
         "Graph partition",
-        predicting("GraphPartition", in_full={"updates": (100, 300)}, updates=(100, 300)),
+        make_baseline_runner("GraphPartition", in_full={"updates": (100, 300)}, updates=(100, 300)),
         cost=20,
         scale_free=True,
         once=True,
@@ -387,7 +395,7 @@ _TABLE = (
     System(
         "clustersvm",
         "Cluster SVM",
-        predicting("ClusterSVM", in_full={"n_updates": 200}, n_updates=200),
+        make_baseline_runner("ClusterSVM", in_full={"n_updates": 200}, n_updates=200),
         cost=20,
         scale_free=True,
         once=True,
@@ -395,17 +403,17 @@ _TABLE = (
     System(
         "modernbinary",
         "Modern binary",
-        predicting("ModernBinary", in_full={"max_pairs": 40_000}, max_pairs=20_000),
+        make_baseline_runner("ModernBinary", in_full={"max_pairs": 40_000}, max_pairs=20_000),
         cost=50,
         scale_free=True,
         once=True,
     ),
-    System("resolver", "Entity resolver", resolving(), samples=True, cost=30, scale_free=True, once=True),
+    System("resolver", "Entity resolver", make_resolver_runner(), samples=True, cost=30, scale_free=True, once=True),
 )
 SYSTEMS: MappingProxyType[str, System] = MappingProxyType({system.name: system for system in _TABLE})
 
 
-def chosen_systems(names: str | None) -> list[System]:
+def choose_systems(names: str | None) -> list[System]:
     """The systems of a list with commas, in the table's order (all without one); "SCDP-1" is scdp1 too."""
     if names is None:
         return list(SYSTEMS.values())

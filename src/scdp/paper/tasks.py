@@ -185,7 +185,7 @@ def load_problem(name: str, seed: int, features: str = "unit") -> Problem:
     return Problem(name, entry.load(seed, features), spec, features)
 
 
-def chosen_tasks(name: str, quick: bool) -> list[str]:
+def choose_tasks(name: str, quick: bool) -> list[str]:
     """`all` tasks of the paper, a task, or a task with its extra variants where the run is not quick."""
     if name != "all" and name not in TASKS:
         raise InputError(f"there is no task {name!r}; there are: {', '.join(TASKS)}, all")

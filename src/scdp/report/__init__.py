@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from hashlib import sha256
-from html import escape
 from typing import Any
 
 # Words of some scripts and joined pictures need these two, and they move nothing.
@@ -19,39 +19,39 @@ LONGEST = 600
 WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
-def spelled(text: Any) -> str:
+def escape_hidden(text: Any) -> str:
     """The text with characters that cannot be seen written as their escapes, such as \\u202e."""
     words = str(text)
-    return words if words.isprintable() else "".join(map(_spelled, words))
+    return words if words.isprintable() else "".join(map(_escape_character, words))
 
 
-def _spelled(character: str) -> str:
+def _escape_character(character: str) -> str:
     if unicodedata.category(character) not in HIDDEN_KINDS or character in JOINERS:
         return character
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def shown(text: Any) -> str:
+def escape(text: Any) -> str:
     """The text as HTML, for content and for quoted attributes."""
-    return escape(spelled(text))
+    return html.escape(escape_hidden(text))
 
 
-def isolated(text: Any) -> str:
-    """As `shown`, with letters that run from right to left kept from turning their neighbours around."""
-    return f"<bdi>{shown(text)}</bdi>"
+def isolate(text: Any) -> str:
+    """As `escape`, with letters that run from right to left kept from turning their neighbours around."""
+    return f"<bdi>{escape(text)}</bdi>"
 
 
-def shortened(text: str, longest: int = LONGEST) -> str:
+def shorten(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
-def marked(text: str, other: str) -> str:
+def mark_differences(text: str, other: str) -> str:
     """The text as HTML, with the words that `other` has not in the same order marked."""
-    words, others = (WORDS.findall(spelled(shortened(each))) for each in (text, other))
+    words, others = (WORDS.findall(escape_hidden(shorten(each))) for each in (text, other))
     pieces = []
     for kind, start, end, _, _ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
-        piece = escape("".join(words[start:end]))
+        piece = html.escape("".join(words[start:end]))
         if piece:
             pieces.append(piece if kind == "equal" else f"<mark>{piece}</mark>")
     return f"<bdi>{''.join(pieces)}</bdi>"
@@ -118,29 +118,29 @@ def whole_page(title: str, body: Iterable[str], style: str = "", script: str = "
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{shown(title)}</title><style>{STYLE}{style}</style></head>\n"
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head>\n"
         f"<body><main>{lines}</main></body></html>\n"
     )
 
 
 def section(title: str, content: str, note: str = "") -> str:
     """A titled part of the page; `content` is markup of our own, the words are plain text."""
-    return f"<section><h2>{shown(title)}</h2>{content}{footnote(note)}</section>"
+    return f"<section><h2>{escape(title)}</h2>{content}{footnote(note)}</section>"
 
 
 def footnote(text: str) -> str:
-    return f'<p class="note">{shown(text)}</p>' if text else ""
+    return f'<p class="note">{escape(text)}</p>' if text else ""
 
 
 def verdict(text: str, good: bool) -> str:
     """A sentence that says whether to trust what follows."""
-    return f'<p class="verdict{"" if good else " warn"}">{shown(text)}</p>'
+    return f'<p class="verdict{"" if good else " warn"}">{escape(text)}</p>'
 
 
 def field_row(name: str, left: str, right: str, *kinds: str) -> str:
     """One field of two records side by side; the cells are markup already, `kinds` are classes of the style."""
     kind = f' class="{" ".join(kinds)}"' if kinds else ""
-    return f"<tr{kind}><th>{shown(name)}</th><td>{left}</td><td>{right}</td></tr>"
+    return f"<tr{kind}><th>{escape(name)}</th><td>{left}</td><td>{right}</td></tr>"
 
 
 MISSING = "<small>missing</small>"

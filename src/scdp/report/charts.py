@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats
-from scdp.report import shortened, shown
+from scdp.report import escape, shorten
 
 if TYPE_CHECKING:
     from scdp.estimators.explanation import Explanation, FeatureEvidence
@@ -58,7 +58,7 @@ def histogram(counts: Integers, interval: tuple[int, int], truth: int | None = N
     parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" style="stroke:var(--axis)"/>')
     if truth is not None:
         parts.append(_truth_line(20 + (truth - low + 0.5) * step / width, f"{word}: {truth}"))
-    return drawing(460, 216, parts, "Histogram of the number of clusters over the draws")
+    return make_svg(460, 216, parts, "Histogram of the number of clusters over the draws")
 
 
 def _bar(x: float, y: float, step: float, height: float, colour: str, title: str) -> str:
@@ -97,7 +97,7 @@ def size_bars(sizes: Integers) -> str:
             parts.append(_bar(x, base - height, step, height, "green", f"{number} clusters of {name}"))
             parts.append(f'<text {middle} y="{base - height - 5:.1f}">{number}</text>')
     parts.append(f'<line x1="20" y1="{base}" x2="440" y2="{base}" style="stroke:var(--axis)"/>')
-    return drawing(460, 216, parts, "Bars: how many clusters there are of each size")
+    return make_svg(460, 216, parts, "Bars: how many clusters there are of each size")
 
 
 def size_classes(sizes: Integers) -> list[tuple[str, int]]:
@@ -137,7 +137,7 @@ def calibration_plot(predicted: Floats, observed: Floats, count: Integers) -> st
     parts.append(
         f'<text transform="translate(16 {top + edge / 2}) rotate(-90)" text-anchor="middle">truly together</text>'
     )
-    return drawing(400, 372, parts, "Calibration: observed share against predicted probability")
+    return make_svg(400, 372, parts, "Calibration: observed share against predicted probability")
 
 
 def trace_lines(values: Floats, name: str) -> str:
@@ -156,16 +156,16 @@ def trace_lines(values: Floats, name: str) -> str:
         colour = LINES[chain % len(LINES)]
         parts.append(f'<polyline points="{points}" fill="none" style="stroke:{colour}" stroke-opacity=".8"/>')
     for value, y in {high: top + 10, low: top + tall}.items():
-        parts.append(f'<text x="{left - 5}" y="{y:.0f}" text-anchor="end">{in_short(value)}</text>')
-    return drawing(460, 112, parts, f"Trace of {name} along the draws, a line for each chain")
+        parts.append(f'<text x="{left - 5}" y="{y:.0f}" text-anchor="end">{format_short(value)}</text>')
+    return make_svg(460, 112, parts, f"Trace of {name} along the draws, a line for each chain")
 
 
 def weight_bars(names: Sequence[str], weights: Floats, words: Sequence[str]) -> str:
     """A bar for each name as long as its weight, with words beside it; HTML, as names are long."""
     most = float(np.max(weights, initial=0.0)) or 1.0
     lines = [
-        f'<div><span>{shown(name)}</span><i style="width:{100 * weight / most:.1f}%"></i>'
-        f"<small>{shown(word)}</small></div>"
+        f'<div><span>{escape(name)}</span><i style="width:{100 * weight / most:.1f}%"></i>'
+        f"<small>{escape(word)}</small></div>"
         for name, weight, word in zip(names, weights.tolist(), words, strict=True)
     ]
     return f'<div class="bars">{"".join(lines)}</div>'
@@ -177,7 +177,7 @@ def together_map(together: Floats, names: Sequence[str]) -> str:
     edge = 320.0 / n
     parts = []
     for i, j in np.ndindex(n, n):
-        title = f"{shown(names[i])} and {shown(names[j])}: {together[i, j]:.2f}"
+        title = f"{escape(names[i])} and {escape(names[j])}: {together[i, j]:.2f}"
         parts.append(
             f'<rect x="{left + j * edge:.1f}" y="{top + i * edge:.1f}" width="{edge - 1:.1f}" height="{edge - 1:.1f}" '
             f'style="fill:var(--blue)" fill-opacity="{0.06 + 0.94 * together[i, j]:.2f}"><title>{title}</title></rect>'
@@ -185,7 +185,7 @@ def together_map(together: Floats, names: Sequence[str]) -> str:
     for i, name in enumerate(names):
         y = top + (i + 0.5) * edge + 4
         parts.append(f'<text x="{left - 6}" y="{y:.1f}" text-anchor="end">{_label(name)}</text>')
-    return drawing(420, 336, parts, "Map: how often any two of these records are together")
+    return make_svg(420, 336, parts, "Map: how often any two of these records are together")
 
 
 def cluster_graph(together: Floats, names: Sequence[str], side: Integers) -> str:
@@ -199,8 +199,8 @@ def cluster_graph(together: Floats, names: Sequence[str], side: Integers) -> str
         if p >= LEAST_DRAWN:
             parts.append(
                 f'<line x1="{x[i]:.1f}" y1="{y[i]:.1f}" x2="{x[j]:.1f}" y2="{y[j]:.1f}" stroke-width="{1 + 5 * p:.1f}" '
-                f'stroke-opacity="{0.15 + 0.75 * p:.2f}" style="stroke:var(--blue)"><title>{shown(names[i])} and '
-                f"{shown(names[j])}: {p:.2f}</title></line>"
+                f'stroke-opacity="{0.15 + 0.75 * p:.2f}" style="stroke:var(--blue)"><title>{escape(names[i])} and '
+                f"{escape(names[j])}: {p:.2f}</title></line>"
             )
     for i, name in enumerate(names):
         colour = ("green", "amber", "orange")[int(side[i]) % 3]
@@ -211,14 +211,14 @@ def cluster_graph(together: Floats, names: Sequence[str], side: Integers) -> str
             f'<circle cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="7" style="fill:var(--{colour});stroke:var(--card)"/>'
             f'<text x="{x[i] + away:.1f}" y="{y[i] + down:.1f}" text-anchor="{anchor}">{_label(name)}</text>'
         )
-    return drawing(420, 336, parts, "Graph: these records, joined the more strongly the more often they are together")
+    return make_svg(420, 336, parts, "Graph: these records, joined the more strongly the more often they are together")
 
 
 def _label(name: str) -> str:
-    return shown(shortened(name, LONGEST_LABEL))
+    return escape(shorten(name, LONGEST_LABEL))
 
 
-def in_short(value: float) -> str:
+def format_short(value: float) -> str:
     """A number in about three digits, never in powers of ten where plain digits are short enough."""
     if not np.isfinite(value):
         return "–"
@@ -227,10 +227,10 @@ def in_short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def drawing(width: int, height: int, parts: list[str], title: str) -> str:
+def make_svg(width: int, height: int, parts: list[str], title: str) -> str:
     """A picture from parts that are markup already; the title is for those who cannot see it."""
     return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{shown(title)}" '
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )
 
@@ -276,14 +276,14 @@ def waterfall_svg(explanation: Explanation) -> str:
         is_end = place in (0, len(steps) - 1)
         kind = "sum" if is_end else "for" if change >= 0 else "against"
         start, end = sorted((x(step.before), x(step.after)))
-        name = shown(shortened(step.name, LONGEST_NAME))
+        name = escape(shorten(step.name, LONGEST_NAME))
         parts.append(
             f'<text x="{LEFT - 10}" y="{y + 13:.0f}" text-anchor="end">{name}</text>'
             f'<rect class="{kind}" x="{start:.1f}" y="{y:.0f}" width="{max(end - start, 1.5):.1f}" height="{BAR}"/>'
             f'<text x="{end + 5:.1f}" y="{y + 13:.0f}">{change:+.2f}</text>'
         )
         if not is_end:
-            words = shown(_say_cells(ordered[place - 1]))
+            words = escape(_say_cells(ordered[place - 1]))
             parts.append(f'<text class="soft" x="{LEFT + WIDE + 10:.0f}" y="{y + 13:.0f}">{words}</text>')
         if place < len(steps) - 2:
             at = x(step.after)
@@ -295,15 +295,15 @@ def waterfall_svg(explanation: Explanation) -> str:
     title = f"Waterfall of the log-odds of {explanation.first} and {explanation.second}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
-        f'aria-label="{shown(title)}"><style>{STYLE}</style>{"".join(parts)}</svg>\n'
+        f'aria-label="{escape(title)}"><style>{STYLE}</style>{"".join(parts)}</svg>\n'
     )
 
 
 def _heading(explanation: Explanation) -> str:
-    names = " and ".join(shortened(name, 30) for name in (explanation.first, explanation.second))
+    names = " and ".join(shorten(name, 30) for name in (explanation.first, explanation.second))
     words = f"the same with probability {explanation.probability:.3f}, with all other records weighed too"
     return (
-        f'<text x="14" y="22" style="font-weight:600">{shown(names)}</text>'
+        f'<text x="14" y="22" style="font-weight:600">{escape(names)}</text>'
         f'<text class="soft" x="14" y="40">{words}</text>'
     )
 
@@ -318,7 +318,7 @@ def _say_cells(feature: FeatureEvidence) -> str:
     if feature.first is None and feature.second is None:
         return "" if feature.distance is not None else "missing in both"
     if feature.first == feature.second:
-        return shortened(f"both {feature.first}", LONGEST_CELLS)
+        return shorten(f"both {feature.first}", LONGEST_CELLS)
     half = LONGEST_CELLS // 2 - 1
-    one, two = ("nothing" if cell is None else shortened(cell, half) for cell in (feature.first, feature.second))
+    one, two = ("nothing" if cell is None else shorten(cell, half) for cell in (feature.first, feature.second))
     return f"{one} | {two}"

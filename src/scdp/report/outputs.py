@@ -23,8 +23,8 @@ from scdp.io.targets import (
     stage_spreadsheet,
     stage_table,
 )
-from scdp.report import footnote, isolated, section, shortened, shown, verdict, whole_page
-from scdp.report.charts import calibration_plot, histogram, in_short, size_bars, trace_lines
+from scdp.report import escape, footnote, isolate, section, shorten, verdict, whole_page
+from scdp.report.charts import calibration_plot, format_short, histogram, size_bars, trace_lines
 from scdp.report.sections import (
     CLUSTERS_STYLE,
     THRESHOLD,
@@ -101,12 +101,12 @@ def report_html(result: ClusterResult) -> str:
     rows = [] if result.independent_draws else result.posterior.diagnostics()
     trust = judge_chains(result.posterior, rows) if rows else judge_independent(result.posterior)
     body = [
-        f'<h1>{shown(result.title)}</h1><p class="lead">{shown(_lead(result))}</p>',
+        f'<h1>{escape(result.title)}</h1><p class="lead">{escape(_lead(result))}</p>',
         _trust_banner(result),
         _estimate_tiles(result),
         _tiles(result),
         f'<div class="figures"><div>{_number_section(result)}</div><div>{_sizes_section(result)}</div>',
-        f"</div>{_learned_sections(result)}",
+        f"</div>{_make_learned_sections(result)}",
         _draws_section(result, rows, verdict(*trust)),
         doubt_section(result),
         uncertain_section(result),
@@ -118,11 +118,11 @@ def report_html(result: ClusterResult) -> str:
 def _trust_banner(result: ClusterResult) -> str:
     """The verdict in words and colour, before anything else."""
     found = result.verdict
-    reasons = "".join(f"<li>{shown(reason)}</li>" for reason in found.reasons)
-    return f'<div class="trust {found.colour}"><b>{shown(VERDICT_WORDS[found.colour])}</b><ul>{reasons}</ul></div>'
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in found.reasons)
+    return f'<div class="trust {found.colour}"><b>{escape(VERDICT_WORDS[found.colour])}</b><ul>{reasons}</ul></div>'
 
 
-def _learned_sections(result: ClusterResult) -> str:
+def _make_learned_sections(result: ClusterResult) -> str:
     """Side by side where both hold a picture."""
     learned = result.learned
     trusted = result.verdict.colour == "green"
@@ -142,7 +142,7 @@ def _lead(result: ClusterResult) -> str:
     )
 
 
-def _found(result: ClusterResult) -> int:
+def _count_found(result: ClusterResult) -> int:
     """Clusters that hold a record whose cluster was asked for."""
     return len(set(result.labels[result.posterior.hidden].tolist()))
 
@@ -170,7 +170,7 @@ def _tiles(result: ClusterResult) -> str:
     sure = float((result.probabilities[hidden] >= SURE).mean()) if len(hidden) else 1.0
     tiles = [
         (f"{len(hidden):,}", "records clustered"),
-        (f"{_found(result):,}", f"clusters found; {LEVEL:.0%} interval {low:,} to {high:,}"),
+        (f"{_count_found(result):,}", f"clusters found; {LEVEL:.0%} interval {low:,} to {high:,}"),
         (f"{sure:.0%}", f"of the records belong to their cluster with probability {SURE} or more"),
         (f"{len(result.uncertain):,}", "uncertain pairs of records; the least certain are below"),
     ]
@@ -182,12 +182,12 @@ def _number_section(result: ClusterResult) -> str:
     if not len(posterior.hidden):
         return section(title, "<p>The cluster of every record was given.</p>")
     interval = posterior.n_clusters_interval(LEVEL, hidden_only=True)
-    chart = histogram(posterior.stored.n_hidden_clusters, interval, _found(result), word="found")
+    chart = histogram(posterior.stored.n_hidden_clusters, interval, _count_found(result), word="found")
     note = (
         f"Share of {posterior.n_chains * posterior.n_draws:,} draws; bars in full colour are the {LEVEL:.0%} interval. "
         "The line is the clustering given out, which is nearest to all draws."
     )
-    if not interval[0] <= _found(result) <= interval[1]:
+    if not interval[0] <= _count_found(result) <= interval[1]:
         note += " It may lie outside: what draws have in common need not have as many clusters as any of them."
     if result.n_known:
         note += " Clusters that hold only given records are not counted."
@@ -197,7 +197,7 @@ def _number_section(result: ClusterResult) -> str:
 def _sizes_section(result: ClusterResult) -> str:
     names, sizes = np.unique(result.labels, return_counts=True)
     largest = np.argsort(-sizes, kind="stable")[:N_LARGEST]
-    words = ", ".join(f"{isolated(shortened(str(names[k]), 40))} ({sizes[k]:,} records)" for k in largest)
+    words = ", ".join(f"{isolate(shorten(str(names[k]), 40))} ({sizes[k]:,} records)" for k in largest)
     chart = size_bars(sizes) + f'<p class="note">Above each bar the number of clusters. The largest: {words}.</p>'
     return section("How large are they?", chart)
 
@@ -222,7 +222,7 @@ def _calibration_section(learned: Learned, trusted: bool) -> str:
 def _draws_section(result: ClusterResult, rows: list[Diagnostic], content: str) -> str:
     if not rows:
         return section("Can the draws be trusted?", content)
-    names = _in_words(rows)
+    names = _name_scalars(rows)
     content += f'<div class="traces">{"".join(_trace(*each) for each in _traces(result, names))}</div>'
     content += f"<details><summary>All diagnostics</summary>{_diagnostics_table(rows, names)}</details>"
     note = (
@@ -232,7 +232,7 @@ def _draws_section(result: ClusterResult, rows: list[Diagnostic], content: str) 
     return section("Can the draws be trusted?", content, note)
 
 
-def _in_words(rows: list[Diagnostic]) -> dict[str, str]:
+def _name_scalars(rows: list[Diagnostic]) -> dict[str, str]:
     from scdp.posterior.diagnostics import WORDS
 
     names = {row.name: WORDS.get(row.name, row.name.replace("_", " ")) for row in rows}
@@ -246,7 +246,7 @@ def _traces(result: ClusterResult, names: dict[str, str]) -> list[tuple[str, Flo
 
 
 def _trace(name: str, values: Floats) -> str:
-    return f"<div><h3>{shown(_capital(name))}</h3>{trace_lines(values, name)}</div>"
+    return f"<div><h3>{escape(_capital(name))}</h3>{trace_lines(values, name)}</div>"
 
 
 def _diagnostics_table(rows: list[Diagnostic], names: dict[str, str]) -> str:
@@ -264,8 +264,8 @@ def _diagnostic(name: str, row: Diagnostic) -> str:
     kind = ' class="bad"' if row.rhat > THRESHOLD else ""
     rhat = "–" if np.isnan(row.rhat) else f"{row.rhat:.2f}"
     return (
-        f"<tr><td>{shown(_capital(name))}</td><td>{in_short(row.mean)}</td><td>{in_short(row.sd)}</td>"
-        f"<td{kind}>{rhat}</td><td>{in_short(row.ess_bulk)}</td></tr>"
+        f"<tr><td>{escape(_capital(name))}</td><td>{format_short(row.mean)}</td><td>{format_short(row.sd)}</td>"
+        f"<td{kind}>{rhat}</td><td>{format_short(row.ess_bulk)}</td></tr>"
     )
 
 
@@ -286,7 +286,7 @@ class Outputs(NamedTuple):
     golden: Path | None = None
     at_least: float = 0.01
 
-    def given(self) -> list[Given]:
+    def list_given(self) -> list[Given]:
         """The files by their options."""
         inside = [] if self.draws is None else [Given("--draws", path) for path in list_files(self.draws)]
         paths = {f"--{name}": path for name, path in self._asdict().items() if name != "at_least"}
@@ -349,11 +349,11 @@ def cluster_columns(result: ClusterResult) -> dict[str, list[object]]:
     return {
         id_title(result): list(map(str, result.ids.tolist())),
         "cluster": list(map(str, result.labels.tolist())),
-        "probability": _rounded(result.probabilities),
+        "probability": _round_probabilities(result.probabilities),
     }
 
 
-def _rounded(probabilities: Floats) -> list[object]:
+def _round_probabilities(probabilities: Floats) -> list[object]:
     """To four digits; of very many, few differ."""
     values, places = np.unique(probabilities, return_inverse=True)
     few = np.array([round(value, 4) for value in values.tolist()], dtype=object)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
-from scdp.report import MISSING, field_row, footnote, isolated, marked, section, shortened, shown, spelled
-from scdp.report.charts import cluster_graph, in_short, together_map, weight_bars
+from scdp.report import MISSING, escape, escape_hidden, field_row, footnote, isolate, mark_differences, section, shorten
+from scdp.report.charts import cluster_graph, format_short, together_map, weight_bars
 
 if TYPE_CHECKING:
     from scdp.estimators.result import Calibration, ClusterResult, Learned, UncertainPair
@@ -101,7 +101,7 @@ def uncertain_section(result: ClusterResult) -> str:
     """Up to fifty decisions, the least certain first."""
     if not result.uncertain:
         return section(UNCERTAIN_TITLE, "<p>No pair of records is uncertain.</p>")
-    fields, compared = _fields(result), _compared(result)
+    fields, compared = _fields(result), _list_compared(result)
     decisions = _decisions(result)
     tables = [_table(pairs, result, fields, compared) for pairs in decisions[:MOST_DECISIONS]]
     content = "\n".join(tables[:FIRST_DECISIONS])
@@ -128,11 +128,11 @@ def _decisions(result: ClusterResult) -> list[list[UncertainPair]]:
 def _fields(result: ClusterResult) -> list[str]:
     """Compared fields first; the id stands above."""
     names = [name for name in result.records.names if name != result.id_column]
-    compared = _compared(result)
+    compared = _list_compared(result)
     return sorted(names, key=lambda name: name not in compared)
 
 
-def _compared(result: ClusterResult) -> set[str]:
+def _list_compared(result: ClusterResult) -> set[str]:
     if result.spec is None:
         return set(result.records.names)
     return {column for comparison in result.spec.fields for column in comparison.columns}
@@ -140,7 +140,7 @@ def _compared(result: ClusterResult) -> set[str]:
 
 def _table(pairs: list[UncertainPair], result: ClusterResult, fields: list[str], compared: set[str]) -> str:
     pair = pairs[0]
-    left, right = (isolated(shortened(str(result.ids[row]), 60)) for row in (pair.left, pair.right))
+    left, right = (isolate(shorten(str(result.ids[row]), 60)) for row in (pair.left, pair.right))
     rows = "".join(_field(name, pair, result, name in compared) for name in fields)
     title = f"The same with probability {pair.probability:.2f} <span>{_words(pairs, result)}</span>"
     return (
@@ -151,7 +151,7 @@ def _table(pairs: list[UncertainPair], result: ClusterResult, fields: list[str],
 
 def _words(pairs: list[UncertainPair], result: ClusterResult) -> str:
     pair, more = pairs[0], len(pairs) - 1
-    left, right = (isolated(shortened(str(result.labels[row]), 40)) for row in (pair.left, pair.right))
+    left, right = (isolate(shorten(str(result.labels[row]), 40)) for row in (pair.left, pair.right))
     words = f"put together, in {left}" if pair.together else f"kept apart, in {left} and {right}"
     return f"{words}; {more} more such pair{'' if more == 1 else 's'}" if more else words
 
@@ -168,7 +168,7 @@ def _field(name: str, pair: UncertainPair, result: ClusterResult, is_compared: b
 def _cell(text: str | None, other: str | None) -> str:
     if text is None:
         return MISSING
-    return isolated(shortened(text)) if other is None else marked(text, other)
+    return isolate(shorten(text)) if other is None else mark_differences(text, other)
 
 
 LEARNED_TITLE = "What was learned"
@@ -184,13 +184,13 @@ def weights_section(learned: Learned, names: Sequence[str]) -> str:
     `names` are the features in words.
     """
     if learned.weights is None:
-        return section(LEARNED_TITLE, f"<p>The model {shown(learned.model)} has no weights for features.</p>")
+        return section(LEARNED_TITLE, f"<p>The model {escape(learned.model)} has no weights for features.</p>")
     weights = np.asarray(learned.weights, np.float64)
     shares = _shares(learned, len(weights))
     features = _heaviest(weights, shares)
     mean = (shares / shares.sum()) @ weights[:, features]
     order = np.argsort(-mean, kind="stable")
-    ordered = [shortened(names[features[k]], 60) for k in order.tolist()]
+    ordered = [shorten(names[features[k]], 60) for k in order.tolist()]
     content = weight_bars(ordered, mean[order], _say_weights(mean[order]))
     types = [k for k, share in enumerate(shares) if share >= SMALLEST_SHARE or k == 0][:MOST_TYPES]
     if len(weights) > 1:
@@ -204,18 +204,18 @@ def _say_weights(weights: Floats) -> list[str]:
     most = float(weights.max(initial=0.0)) or 1.0
     words = ((0.5, "counts much"), (0.15, "counts"), (0.03, "counts little"), (-1.0, "counts hardly at all"))
     return [
-        f"{next(word for least, word in words if weight / most >= least)} ({in_short(weight)})"
+        f"{next(word for least, word in words if weight / most >= least)} ({format_short(weight)})"
         for weight in weights.tolist()
     ]
 
 
 def _types_table(names: Sequence[str], weights: Floats, shares: Floats, types: list[int], features: list[int]) -> str:
     """A row a feature and a column a type, the darker the more a difference there counts."""
-    shades = _shades(weights[np.ix_(types, features)])
+    shades = _compute_shades(weights[np.ix_(types, features)])
     rows = [_head(types, shares)]
     for place, feature in enumerate(features):
-        cells = "".join(_shaded_cell(weights[k, feature], shades[row, place]) for row, k in enumerate(types))
-        rows.append(f"<tr><th>{shown(shortened(names[feature], 40))}</th>{cells}</tr>")
+        cells = "".join(_make_shaded_cell(weights[k, feature], shades[row, place]) for row, k in enumerate(types))
+        rows.append(f"<tr><th>{escape(shorten(names[feature], 40))}</th>{cells}</tr>")
     return f'<div class="scroll"><table class="heat">{"".join(rows)}</table></div>'
 
 
@@ -229,7 +229,7 @@ def _heaviest(weights: Floats, shares: Floats) -> list[int]:
     return sorted(order.tolist())
 
 
-def _shades(weights: Floats) -> Floats:
+def _compute_shades(weights: Floats) -> Floats:
     """From 0 (the least weight shown) to 1 (the most), by orders of magnitude."""
     logs = np.log10(np.maximum(weights, 1e-12))
     room = logs.max() - logs.min()
@@ -241,11 +241,11 @@ def _head(types: list[int], shares: Floats) -> str:
     return f"<tr><th></th>{cells}</tr>"
 
 
-def _shaded_cell(weight: float, shade: float) -> str:
+def _make_shaded_cell(weight: float, shade: float) -> str:
     """Blue mixed with the card's own colour, with ink that is read on both, in the light and in the dark."""
     ink = "on" if shade > 0.5 else "ink"
     mixed = f"color-mix(in srgb,var(--blue) {4 + 96 * shade:.0f}%,var(--card))"
-    return f'<td style="background:{mixed};color:var(--{ink})">{in_short(weight)}</td>'
+    return f'<td style="background:{mixed};color:var(--{ink})">{format_short(weight)}</td>'
 
 
 def _note(by_type: bool, types: int, features: int) -> str:
@@ -280,7 +280,7 @@ def doubt_section(result: ClusterResult) -> str:
     together = result.posterior.co_clustering_matrix(rows)
     names = [str(identifier) for identifier in result.ids[rows].tolist()]
     side = (result.codes[rows] != asked[0]).astype(np.int64)
-    clusters = " and ".join(dict.fromkeys(shortened(str(result.labels[k]), 40) for k in (pair.left, pair.right)))
+    clusters = " and ".join(dict.fromkeys(shorten(str(result.labels[k]), 40) for k in (pair.left, pair.right)))
     note = (
         f"Records of {clusters}, around the least certain decision. The fuller the colour of a square and the "
         "thicker a line, the more often the two are together in the draws; a colour is a cluster of the answer."
@@ -397,7 +397,7 @@ def _encode(
         names.append(None if own else _cut(name, LONGEST_NAME))
         ordered.append(np.array([*own, *(row for row in rows.tolist() if row not in own)], np.int64))
     rows = np.concatenate(ordered) if ordered else np.empty(0, np.int64)
-    sure = _in_hundred(result.probabilities)
+    sure = _count_in_hundred(result.probabilities)
     content: dict[str, Any] = {
         "columns": [_cut(name, LONGEST_NAME) for name in columns],
         "names": names,
@@ -410,7 +410,7 @@ def _encode(
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _in_hundred(probabilities: NDArray[np.float64]) -> Integers:
+def _count_in_hundred(probabilities: NDArray[np.float64]) -> Integers:
     """Of a hundred, and never a round hundred where there is any doubt."""
     return np.where(probabilities >= 1.0, 100, np.minimum(np.rint(100 * probabilities), 99)).astype(np.int64)
 
@@ -422,4 +422,4 @@ def _cut_all(cells: NDArray[Any], longest: int) -> NDArray[Any]:
 
 
 def _cut(text: Any, longest: int) -> str:
-    return spelled(shortened(str(text), longest))
+    return escape_hidden(shorten(str(text), longest))

@@ -103,7 +103,7 @@ def estimate_segments(result: StoredResult, column: str, level: float = LEVEL) -
         columns |= {name: [], f"{name}_low": [], f"{name}_high": []}
     for k in np.argsort(-counts, kind="stable").tolist():
         items = np.flatnonzero(place == k)
-        found = result.posterior.restricted(items).expected_metrics(answer[items], level)
+        found = result.posterior.restrict(items).expected_metrics(answer[items], level)
         columns[column].append(str(values[k]) or None)
         columns["records"].append(len(items))
         for name in shown:

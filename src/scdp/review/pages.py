@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from scdp._typing import Floats, Integers
-from scdp.report import isolated, marked, shown
+from scdp.report import escape, isolate, mark_differences
 from scdp.review import Person, Posed, Session
 from scdp.review.beliefs import Beliefs
 from scdp.review.quality import Interval, Quality
@@ -31,15 +31,15 @@ def whole_page(title: str, body: Iterable[str], person: Person | None, more: str
     )
     who = (
         '<form class="inline" method="post" action="/name"><label>Your name: '
-        f'<input type="text" name="name" value="{shown(name)}" maxlength="80" size="14"></label>'
+        f'<input type="text" name="name" value="{escape(name)}" maxlength="80" size="14"></label>'
         "<button>Save</button></form>"
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<title>{shown(title)}</title><link rel="stylesheet" href="/style.css">'
+        f'<title>{escape(title)}</title><link rel="stylesheet" href="/style.css">'
         '<script src="/page.js" defer></script></head><body>'
-        f"<header><h1>{shown(title)}</h1><nav>{places}</nav></header>"
+        f"<header><h1>{escape(title)}</h1><nav>{places}</nav></header>"
         f"<main>{''.join(body)}</main><footer>{more}{who}</footer></body></html>\n"
     )
 
@@ -55,10 +55,10 @@ def standing(session: Session) -> str:
         figures.append(("Estimated F", f"{quality.f.mean:.3f}", f"{_ends(quality.f)} (90 %)"))
         figures.append(("Twenty more answers", _signed(quality.gain.mean), f"{_ends(quality.gain)} (90 %)"))
     cells = "".join(
-        f"<div><small>{shown(name)}</small><b>{shown(value)}</b><small>{shown(more)}</small></div>"
+        f"<div><small>{escape(name)}</small><b>{escape(value)}</b><small>{escape(more)}</small></div>"
         for name, value, more in figures
     )
-    problem = f'<p class="note">{shown(session.problem)}</p>' if session.problem else ""
+    problem = f'<p class="note">{escape(session.problem)}</p>' if session.problem else ""
     return f'<div id="standing"><div class="status">{cells}</div>{_advice(quality)}{problem}</div>'
 
 
@@ -73,7 +73,7 @@ def _signed(value: float) -> str:
 def _advice(quality: Quality | None) -> str:
     if quality is None:
         return '<p class="advice">Looking at the records …</p>'
-    return f'<p class="advice{" stop" if quality.stop else ""}">{shown(quality.advice)}</p>'
+    return f'<p class="advice{" stop" if quality.stop else ""}">{escape(quality.advice)}</p>'
 
 
 def question_page(
@@ -104,14 +104,14 @@ def _about(session: Session) -> str:
     """What a newcomer wants to know: what F is, where answers go, and how to end."""
     return (
         "<p>F is the balance of precision (linked pairs that are right) and recall (true pairs that are linked); "
-        f"1 is perfect. Every answer is kept at once in {isolated(session.log.path.name)}. "
+        f"1 is perfect. Every answer is kept at once in {isolate(session.log.path.name)}. "
         "To end, press Ctrl-C where the command runs.</p>"
     )
 
 
 def _note(person: Person) -> str:
     note = person.take_note()
-    return f'<p class="note" role="status">{shown(note)}</p>' if note else ""
+    return f'<p class="note" role="status">{escape(note)}</p>' if note else ""
 
 
 def undo_form(person: Person) -> str:
@@ -167,7 +167,7 @@ def _picks(rows: Sequence[int], beliefs: Beliefs, preset: bool) -> str:
 def side_by_side(view: TableView, rows: Sequence[int]) -> str:
     """Records in columns, with the words marked by which they differ from the first."""
     n = len(rows)
-    heads = "".join(f'<div class="cell">{place + 1}. {isolated(view.ids[row])}</div>' for place, row in enumerate(rows))
+    heads = "".join(f'<div class="cell">{place + 1}. {isolate(view.ids[row])}</div>' for place, row in enumerate(rows))
     lines = [f'<div class="field head n{n}"><h3>record</h3>{heads}</div>']
     cells = [view.cells(row) for row in rows]
     for number, name in enumerate(view.columns):
@@ -182,11 +182,11 @@ def _field(name: str, values: Sequence[str | None], n: int) -> str:
     shown_cells = []
     for place, value in enumerate(values):
         if value is not None and place == 0 and n == 2 and values[1]:
-            text = marked(value, values[1])
+            text = mark_differences(value, values[1])
         else:
-            text = _cell(value) if value is None or value == first else marked(value, first)
+            text = _cell(value) if value is None or value == first else mark_differences(value, first)
         shown_cells.append(f'<div class="cell"><span class="badge">{place + 1}</span>{text}</div>')
-    return f'<div class="field n{n}"><h3>{shown(name)}</h3>{"".join(shown_cells)}</div>'
+    return f'<div class="field n{n}"><h3>{escape(name)}</h3>{"".join(shown_cells)}</div>'
 
 
 def evidence_of(beliefs: Beliefs, view: TableView, rows: Sequence[int]) -> str:
@@ -226,10 +226,10 @@ def clusters_page(
     for row in rows:
         members = session.beliefs.members_of(row)
         lines.append(
-            f'<tr><td><a href="/cluster?row={row}">{isolated(view.ids[row])}</a></td>'
+            f'<tr><td><a href="/cluster?row={row}">{isolate(view.ids[row])}</a></td>'
             f'<td data-name="records">{len(members):,}</td>'
             f'<td data-name="all together">{_together(session.beliefs, members)}</td>'
-            f"<td>{isolated(view.title(row))}</td></tr>"
+            f"<td>{isolate(view.title(row))}</td></tr>"
         )
     more = "".join(
         f'<a href="/clusters?page={other}{_query(words)}">{name}</a> '
@@ -242,9 +242,10 @@ def clusters_page(
     what = f"Records with “{words}”" if words else "Clusters of two or more, the least sure first"
     body = [
         '<section><form class="inline" action="/clusters" method="get">'
-        f'<input type="search" name="q" value="{shown(words)}" placeholder="search all columns" aria-label="search">'
+        f'<input type="search" name="q" value="{escape(words)}" placeholder="search all columns" '
+        'aria-label="search">'
         "<button>Search</button></form></section>",
-        f'<section><h2>{shown(what)}</h2><div class="scroll"><table class="stack"><tr><th>record</th>'
+        f'<section><h2>{escape(what)}</h2><div class="scroll"><table class="stack"><tr><th>record</th>'
         "<th>records</th><th>all together</th><th>cells</th></tr>"
         f'{"".join(lines)}</table></div><p class="inline">{more}</p></section>',
     ]
@@ -262,7 +263,7 @@ def _together(beliefs: Beliefs, members: Integers) -> str:
 def _query(words: str) -> str:
     from urllib.parse import quote_plus
 
-    return f"&amp;q={shown(quote_plus(words))}" if words else ""
+    return f"&amp;q={escape(quote_plus(words))}" if words else ""
 
 
 def cluster_page(title: str, session: Session, view: TableView, person: Person, row: int) -> str:
@@ -272,17 +273,17 @@ def cluster_page(title: str, session: Session, view: TableView, person: Person, 
     listed = members[:MOST_MEMBERS]
     near = near_clusters(beliefs, members)
     drawn = graph(beliefs, view, listed[:MOST_NODES], [other for other, _ in near[:6]])
-    columns = "".join(f"<th>{shown(name)}</th>" for name in view.columns)
+    columns = "".join(f"<th>{escape(name)}</th>" for name in view.columns)
     lines = []
     for one in listed.tolist():
         cells = "".join(
-            f'<td data-name="{shown(name)}">{_cell(cell)}</td>'
+            f'<td data-name="{escape(name)}">{_cell(cell)}</td>'
             for name, cell in zip(view.columns, view.cells(one), strict=True)
         )
-        link = isolated(view.ids[one])
+        link = isolate(view.ids[one])
         if one != members[0]:
             link = f'<a href="/pair?a={members[0]}&amp;b={one}">{link}</a>'
-        tick = f'<input type="checkbox" name="row" value="{one}" aria-label="tick {shown(view.ids[one])}">'
+        tick = f'<input type="checkbox" name="row" value="{one}" aria-label="tick {escape(view.ids[one])}">'
         lines.append(f"<tr><td>{tick}</td><td>{link}</td>{cells}</tr>")
     many = (
         f'<p class="soft">The first {len(listed)} of {len(members):,} records.</p>'
@@ -297,9 +298,9 @@ def cluster_page(title: str, session: Session, view: TableView, person: Person, 
         else ""
     )
     merges = "".join(
-        f'<tr><td><a href="/cluster?row={other}">{isolated(view.ids[other])}</a></td>'
+        f'<tr><td><a href="/cluster?row={other}">{isolate(view.ids[other])}</a></td>'
         f'<td data-name="probability">{p:.2f}</td>'
-        f"<td>{isolated(view.title(other))}</td><td>"
+        f"<td>{isolate(view.title(other))}</td><td>"
         f'<form method="post" action="/decide"><input type="hidden" name="home" value="{row}">'
         f'<input type="hidden" name="row" value="{other}"><button name="action" value="merge">Merge</button>'
         "</form></td></tr>"
@@ -308,7 +309,7 @@ def cluster_page(title: str, session: Session, view: TableView, person: Person, 
     count = "1 record" if len(members) == 1 else f"{len(members):,} records"
     body = [
         _note(person),
-        f"<section><h2>Cluster of {isolated(view.ids[int(members[0])])}: {count}</h2>"
+        f"<section><h2>Cluster of {isolate(view.ids[int(members[0])])}: {count}</h2>"
         f'<form method="post" action="/decide"><input type="hidden" name="home" value="{row}">'
         f'<div class="scroll"><table class="stack"><tr><th></th><th>record</th>{columns}</tr>{"".join(lines)}'
         f"</table></div>{many}{split}</form></section>",
@@ -325,7 +326,7 @@ def cluster_page(title: str, session: Session, view: TableView, person: Person, 
 def _cell(cell: str | None) -> str:
     if cell is None:
         return '<span class="missing">missing</span>'
-    return isolated(cell if len(cell) <= LONGEST_CELL else cell[:LONGEST_CELL] + "…")
+    return isolate(cell if len(cell) <= LONGEST_CELL else cell[:LONGEST_CELL] + "…")
 
 
 def near_clusters(beliefs: Beliefs, members: Integers, most: int = 12) -> list[tuple[int, float]]:
@@ -348,4 +349,4 @@ def near_clusters(beliefs: Beliefs, members: Integers, most: int = 12) -> list[t
 
 def error_page(code: int, sentence: str) -> str:
     """A refusal in words."""
-    return whole_page(f"{code}", [f'<p class="note">{shown(sentence)}</p><p><a href="/">Back</a></p>'], None)
+    return whole_page(f"{code}", [f'<p class="note">{escape(sentence)}</p><p><a href="/">Back</a></p>'], None)

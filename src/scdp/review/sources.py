@@ -99,8 +99,13 @@ class Learner:
         if n * (n - 1) // 2 <= MOST_PAIRS:
             pairs, ensemble = prefilter_all(self.comparer.compare_all(), fitted.ensemble)
             return ensemble, pairs
-        blocking = fitted.ladder.choose(rows.records, rows.spec).blocking
-        blocked = Blocked(rows.records, rows.spec.fields, blocking, fitted.ensemble)
+        blocked = Blocked(
+            rows.records,
+            rows.spec.fields,
+            fitted.ensemble,
+            # Nobody asks what it keeps, so that need not be estimated.
+            lambda: fitted.ladder.choose(rows.records, rows.spec)._replace(recall=1.0),
+        )
         found = compare_candidates(blocked, progress=progress)
         return found.ensemble, found.pairs
 

@@ -4,7 +4,7 @@ too, where the same session is answered line by line, for machines without a bro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from scdp.compare.features import Comparer
 from scdp.errors import InputError
 from scdp.estimators.explanation import lose_each
 from scdp.linkage.ensemble import Ensemble
-from scdp.report import shown
+from scdp.report import escape
 from scdp.review import Posed, Session
 from scdp.review.beliefs import Beliefs
 from scdp.table.records import Records
@@ -31,10 +31,14 @@ N_PIECES, PIECE = 32, 8192
 
 
 class Weight(NamedTuple):
-    """What one comparison says of a pair: log-odds, above 0 for the same."""
+    """What one comparison says of a pair: log-odds, above 0 for the same; and what it finds, in words."""
 
     name: str
     log_odds: float
+    finding: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.finding} ({self.name})" if self.finding else self.name
 
 
 class PairEvidence(NamedTuple):
@@ -49,7 +53,11 @@ class PairEvidence(NamedTuple):
         ensemble = self.ensemble()
         features: Features = self.comparer.compare(np.array([row]), np.array([other]), 1)
         lost = lose_each(ensemble, features, len(self.spec.fields))[0]
-        named = [Weight(in_words(f), float(w)) for f, w in zip(self.spec.fields, lost, strict=True)]
+        found = self.comparer.in_words(row, other, features[0, : len(lost)].astype(np.float64))
+        named = [
+            Weight(in_words(field), float(weight), finding)
+            for field, weight, finding in zip(self.spec.fields, lost, found, strict=True)
+        ]
         rest = float(ensemble.mean_log_odds(features)[0]) - float(lost.sum())
         return [Weight("any two records", rest), *named]
 
@@ -131,10 +139,15 @@ MOST_BARS = 12
 LEAST_SHOWN = 0.05
 
 
+def choose_steps(weights: Sequence[Weight]) -> list[Weight]:
+    """Any two records, and the comparisons that say something, those that say most first."""
+    steps = [weights[0], *sorted(weights[1:], key=lambda each: -abs(each.log_odds))]
+    return [each for each in steps if abs(each.log_odds) >= LEAST_SHOWN][:MOST_BARS] or steps[:1]
+
+
 def waterfall(weights: Sequence[Weight]) -> str:
     """Log-odds added up from top to bottom, one bar a comparison."""
-    steps = [weights[0], *sorted(weights[1:], key=lambda each: -abs(each.log_odds))]
-    steps = [each for each in steps if abs(each.log_odds) >= LEAST_SHOWN][:MOST_BARS] or steps[:1]
+    steps = choose_steps(weights)
     sums = np.cumsum([each.log_odds for each in steps])
     low, high = min(0.0, float(sums.min())), max(0.0, float(sums.max()))
     scale = 100.0 / max(high - low, 1e-9)
@@ -143,7 +156,7 @@ def waterfall(weights: Sequence[Weight]) -> str:
         begin, end = sorted((before, before + each.log_odds))
         kind = "for" if each.log_odds > 0 else "against"
         lines.append(
-            f'<li><span>{shown(each.name)}</span><svg viewBox="0 0 100 16" preserveAspectRatio="none" '
+            f'<li><span>{escape(str(each))}</span><svg viewBox="0 0 100 16" preserveAspectRatio="none" '
             f'aria-hidden="true"><rect class="{kind}" x="{(begin - low) * scale:.1f}" y="3" '
             f'width="{max((end - begin) * scale, 0.3):.1f}" height="10"></rect>'
             f'<line class="axis" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="16"></line></svg>'
@@ -182,7 +195,7 @@ def graph(beliefs: Beliefs, view: TableView, members: Integers, near: Sequence[i
         lines.append(
             f'<a href="/cluster?row={row}"><circle class="node{dashed}" cx="{x:.0f}" cy="{y:.0f}" r="8"></circle>'
             f'<text x="{x + shift:.0f}" y="{y + (5 if shift else -14):.0f}" text-anchor="{anchor}">'
-            f"{shown(_short(str(view.ids[row])))}</text></a>"
+            f"{escape(_short(str(view.ids[row])))}</text></a>"
         )
     return f'<svg viewBox="0 0 760 390" role="img" aria-label="graph of the cluster">{"".join(lines)}</svg>'
 
@@ -198,7 +211,7 @@ def blocks_of(beliefs: Beliefs, rows: Sequence[int]) -> list[int]:
 
 
 HELP = (
-    "s = all the same, d = all different, c = cannot tell, u = undo, q = stop; or the groups, "
+    "s = all the same, d = all different, c = cannot tell, w = why, u = undo, q = stop; or the groups, "
     "such as 'aab': the first two are the same, the third is not"
 )
 KEY = "terminal"
@@ -241,6 +254,10 @@ def ask_in_terminal(session: Session, view: TableView, who: str | None, preset: 
             break
         if said in ("q", "quit", "exit"):
             break
+        if said == "w":
+            for line in _say_why(session, view, posed.question.rows):
+                say(line)
+            continue
         _take(session, posed, said, preset, say)
     return len(session.person(KEY).given)
 
@@ -285,6 +302,18 @@ def _take(session: Session, posed: Posed, said: str, preset: bool, say: Say) -> 
         session.answer(KEY, posed.number, blocks)
     except InputError as error:
         say(str(error))
+
+
+def _say_why(session: Session, view: TableView, rows: Sequence[int]) -> Iterator[str]:
+    """What the model believes of the first record and each other one, and what each comparison says of it."""
+    for row in rows[1:]:
+        p = session.beliefs.probability(rows[0], row)
+        yield f"  {view.ids[rows[0]]} and {view.ids[row]}: the same with probability {p:.2f}"
+        if view.evidence is None:
+            yield "    what each comparison says is not known yet"
+            continue
+        for each in choose_steps(view.evidence.weights(rows[0], row)):
+            yield f"    {each.finding or each.name}: {each.log_odds:+.1f}" + (f" ({each.name})" if each.finding else "")
 
 
 def standing_line(session: Session) -> str:

@@ -139,7 +139,7 @@ class Store:
 
     def decisions_of_updates(self) -> list[Decision]:
         """What people decided and gave to updates; the rest is in `decisions.jsonl` of the folder."""
-        return [one for name in self.manifest.named("decisions") for one in read_decisions(self.folder / name)]
+        return [one for name in self.manifest.list_files("decisions") for one in read_decisions(self.folder / name)]
 
     def events(self) -> list[Event]:
         """All that happened to entities, in order."""
@@ -190,7 +190,7 @@ class Store:
         rows.remove(gone)
         for record in (record for entity in freed for record in rows.members.get(entity, ())):
             reasons.setdefault(record, "placed again after a change of its entity")
-        for record in self._joined_by(said):
+        for record in self._find_joined(said):
             reasons.setdefault(record, "decision")
         events: list[Event] = [
             {"event": "delete", "entity": entity, "records": [record], "reason": "deletion"}
@@ -264,7 +264,7 @@ class Store:
             rows.entities[record] for record, group in zip(ids, together.tolist(), strict=True) if group in torn
         }
 
-    def _joined_by(self, said: list[Decision]) -> set[str]:
+    def _find_joined(self, said: list[Decision]) -> set[str]:
         """Records of two entities or more that a decision makes one."""
         found: set[str] = set()
         for one in said:

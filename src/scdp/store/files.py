@@ -54,7 +54,7 @@ class Manifest:
     # The digests of the files, in their order.
     sums: tuple[str, ...] = ()
 
-    def named(self, kind: str) -> list[str]:
+    def list_files(self, kind: str) -> list[str]:
         """The files of one kind."""
         return [name for name in self.files if name.startswith(f"{kind}-")]
 
@@ -131,7 +131,7 @@ def remove_uncounted(folder: Path, manifest: Manifest) -> None:
 def read_stored(folder: Path, manifest: Manifest, id_column: str) -> Records:
     """The records as they are now: of each id the last row, unless that says deleted."""
     check_whole(folder, manifest)
-    parts = [read_parquet(folder / name) for name in manifest.named("records")]
+    parts = [read_parquet(folder / name) for name in manifest.list_files("records")]
     names = dict.fromkeys(name for part in parts for name in part.names)
     if not parts:
         return Records({})
@@ -148,7 +148,10 @@ def _cells(part: Records, name: str) -> Column:
 def read_events(folder: Path, manifest: Manifest) -> list[dict[str, Any]]:
     """All that happened, in order."""
     lines = [
-        line for name in manifest.named("events") for line in read_bytes(folder / name).decode().split("\n") if line
+        line
+        for name in manifest.list_files("events")
+        for line in read_bytes(folder / name).decode().split("\n")
+        if line
     ]
     return [parse_json(line) for line in lines]
 

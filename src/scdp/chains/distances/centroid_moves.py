@@ -231,7 +231,7 @@ APART, JOINED = 0, 1
 
 
 class Parting(NamedTuple):
-    """Two sides and the rest of their group. `side` is by seat; `listed` are the items of both sides.
+    """Two sides and the rest of their group. `side` is by position in `member`; `listed` are the items of both sides.
 
     Per feature, with rows for the opened side, the kept side and both together: how many have it (`size`), the sum of
     squares over their pairs (`pairs`), and their mean squares to the rest (`reach`). `total` and `n_pairs` are S and
@@ -271,11 +271,11 @@ def list_sides(
     r = items.group[first]
     first_position = items.member_start[r]
     n = 0
-    for seat in range(first_position, items.member_start[r + 1]):
-        i = items.member[seat]
-        parting.side[seat] = REST
+    for position in range(first_position, items.member_start[r + 1]):
+        i = items.member[position]
+        parting.side[position] = REST
         if cluster[i] == cluster[first] or cluster[i] == cluster[second]:
-            parting.side[seat] = KEPT
+            parting.side[position] = KEPT
             parting.listed[n] = i
             n += 1
     parting.side[first_position + items.place[first]] = OPENED
@@ -297,11 +297,11 @@ def measure(parting: Parting, centroids: Centroids, items: DistanceItems, cluste
         other = max(other, cluster[parting.listed[k]])
         one = min(one, cluster[parting.listed[k]])
     measure_rest(parting, centroids, items.slot_start[r], items.slot_end[r], one, other)
-    for seat in range(first_position, end_position):
-        slot = cluster[items.member[seat]]
+    for position in range(first_position, end_position):
+        slot = cluster[items.member[position]]
         for f in range(width):
-            share = centroids.inverse[slot, f] if parting.side[seat] == REST else 1.0
-            weight[seat, f] = presence[seat, f] * share
+            share = centroids.inverse[slot, f] if parting.side[position] == REST else 1.0
+            weight[position, f] = presence[position, f] * share
     parting.size[:] = 0.0
     parting.pairs[:] = 0.0
     parting.reach[:] = 0.0
@@ -311,11 +311,11 @@ def measure(parting: Parting, centroids: Centroids, items: DistanceItems, cluste
             row[b] = items.row_start[parting.listed[min(k + b, n - 1)]]
         sums_by_cluster(sums, 3, parting.side, weight, items.squared, first_position, end_position, row)
         for b in range(min(BATCH, n - k)):
-            seat = position_of(items, parting.listed[k + b])
-            side = parting.side[seat]
+            position = position_of(items, parting.listed[k + b])
+            side = parting.side[position]
             for f in range(width):
-                parting.size[side, f] += presence[seat, f]
-                parting.size[BOTH, f] += presence[seat, f]
+                parting.size[side, f] += presence[position, f]
+                parting.size[BOTH, f] += presence[position, f]
                 parting.pairs[side, f] += 0.5 * sums[b, side, f]
                 parting.pairs[BOTH, f] += 0.5 * (sums[b, OPENED, f] + sums[b, KEPT, f])
                 parting.reach[side, f] += sums[b, REST, f]

@@ -200,7 +200,7 @@ def empty_centroids(items: DistanceItems, high: Integers, variant: int) -> Centr
 
 
 @kernel
-def grown(centroids: Centroids, r: int, limit: int) -> Centroids:
+def enlarge_centroids(centroids: Centroids, r: int, limit: int) -> Centroids:
     """The same with twice the room for group r, at most `limit`."""
     room, gap_start = centroids.room.copy(), np.zeros_like(centroids.gap_start)
     room[r] = min(2 * room[r], limit)

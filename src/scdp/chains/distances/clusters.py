@@ -37,8 +37,8 @@ from scdp.chains.distances.centroids import (
     Centroids,
     centroids_of,
     coupling_of,
+    enlarge_centroids,
     gap_powers,
-    grown,
     log_coupling_of_centroids,
     presence_by_position,
     separation_by_distance,
@@ -272,7 +272,7 @@ def resample_clusters_by_distance(
         correct_batch(sums, b, n_batch, items, order, position, weight, own - start, chosen - start, emptied)
         if centroids is not None:
             if chosen - start >= current.room[r]:
-                current = grown(current, r, items.slot_end[r] - start)
+                current = enlarge_centroids(current, r, items.slot_end[r] - start)
             item_joins(visit, current, items, plain_sums, b, joined, i, own, chosen, n_local)
             correct_batch(
                 plain_sums, b, n_batch, items, order, position, presence, own - start, chosen - start, emptied

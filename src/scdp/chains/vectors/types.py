@@ -74,7 +74,7 @@ def separation_prior(means: Floats, used: Integers) -> tuple[Floats, Floats]:
 
 
 def coupled_prior(state: State, plan: Plan, priors: Priors, gaps: Floats, n_pairs: int) -> State:
-    """The prior of precisions in the readings that change the update of types alone; `gaps` are sums over pairs.
+    """The prior of precisions in the variants that change the update of types alone; `gaps` are sums over pairs.
 
     "types" takes the printed factor exp(-rate t S). "density" takes it for a Normal density of p_j around p_k, which
     brings t^(1/2) for each pair of clusters and feature.
@@ -180,7 +180,7 @@ def draw_row(
 
 
 @kernel
-def grown(rows: Floats, n: int) -> Floats:
+def enlarge_rows(rows: Floats, n: int) -> Floats:
     """The same rows with room for at least n."""
     if n <= rows.shape[0]:
         return rows
@@ -212,7 +212,7 @@ def resample_types(
     n, n_features = items.points.shape
     types = state.type.copy()
     high = types.max() + 1
-    precision = grown(state.precision.copy(), high + 1)
+    precision = enlarge_rows(state.precision.copy(), high + 1)
     log_precision = np.log(precision)
     half_log = 0.5 * log_precision.sum(axis=1)
     counts = slot_counts(types, n + 2)
@@ -245,7 +245,7 @@ def resample_types(
         if chosen == NEW:
             chosen = lowest_empty(counts, 0)
             if chosen >= precision.shape[0]:
-                precision, log_precision = grown(precision, chosen + 1), grown(log_precision, chosen + 1)
+                precision, log_precision = enlarge_rows(precision, chosen + 1), enlarge_rows(log_precision, chosen + 1)
                 half_log = 0.5 * log_precision.sum(axis=1)
             draw_row(rng, state, observed, square, grid_log, precision[chosen])
             log_precision[chosen] = np.log(precision[chosen])
@@ -290,7 +290,7 @@ def resample_types_by_auxiliary(
     n, n_features = items.points.shape
     types = state.type.copy()
     high = types.max() + 1
-    precision = grown(state.precision.copy(), high + 1)
+    precision = enlarge_rows(state.precision.copy(), high + 1)
     counts = slot_counts(types, n + 2)
     logs = log_table(n)
     log_share = np.log(state.type_concentration / n_auxiliary) + log_new_factor
@@ -324,7 +324,7 @@ def resample_types_by_auxiliary(
         chosen = candidate[pick]
         if chosen == NEW:
             chosen = lowest_empty(counts, 0)
-            precision = grown(precision, chosen + 1)
+            precision = enlarge_rows(precision, chosen + 1)
             precision[chosen] = auxiliary[pick - m]
         counts[chosen] += 1
         high = max(high, chosen + 1)

@@ -33,10 +33,10 @@ from scdp.paper.baselines.surface import (
     check_items,
     cut,
     merge_trees,
+    number_within_groups,
     pair_features,
     sample_pairs,
     score_cuts,
-    within_groups,
 )
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -134,8 +134,8 @@ class Binary(ScoredPairBaseline):
     ) -> None:
         parts = []
         for held in folds:
-            learn = self._sample(table.without(held), table.same, rng)
-            judge = self._sample(np.sort(table.within(held)[1]), table.same, rng)
+            learn = self._sample(table.find_pairs_without(held), table.same, rng)
+            judge = self._sample(np.sort(table.select_within(held)[1]), table.same, rng)
             parts.append([(self.columns_.of_pairs(raw[rows]), table.same[rows]) for rows in (learn, judge)])
         tried: dict[tuple[float, float], float] = {}
 
@@ -143,7 +143,7 @@ class Binary(ScoredPairBaseline):
             if (log_gamma, log_c) not in tried:
                 self.gamma_, self.C_ = 2.0**log_gamma, 2.0**log_c
                 tried[log_gamma, log_c] = float(np.mean([self._accuracy(*part) for part in parts]))
-            steps.done("gamma and C")
+            steps.finish_step("gamma and C")
             return tried[log_gamma, log_c]
 
         # Gamma for a given C, then C for that gamma, and both again.
@@ -175,14 +175,14 @@ class Binary(ScoredPairBaseline):
     ) -> None:
         cuts: dict[str, list[CutScores]] = {link: [] for link in self.links}
         for held in folds:
-            chosen = self._sample(table.without(held), table.same, rng)
+            chosen = self._sample(table.find_pairs_without(held), table.same, rng)
             machine = self._fit_machine(self.columns_.of_pairs(raw[chosen]), table.same[chosen])
-            layout, positions = table.within(held)
+            layout, positions = table.select_within(held)
             apart = -_decision(machine, self.columns_.of_pairs(raw[positions]))
             for link in self.links:
                 trees = merge_trees(layout, apart, link)
                 cuts[link].append(score_cuts(layout, trees, labels[held]))
-            steps.done("link and threshold")
+            steps.finish_step("link and threshold")
         found = {link: best_threshold(cuts[link]) for link in self.links}
         self.link_ = max(self.links, key=lambda link: found[link][1])
         self.threshold_, self.held_out_score_ = found[self.link_]
@@ -291,13 +291,13 @@ class ModernBinary(PairBaseline):
         steps = Steps("ModernBinary", len(folds) + 1, self.verbose)
         cuts: list[dict[int, CutScores]] = []
         for number, held in enumerate(folds):
-            model = self._fit_trees(features, table, table.without(held), rng, max(self.rounds))
+            model = self._fit_trees(features, table, table.find_pairs_without(held), rng, max(self.rounds))
             looked_at = self._looked_at
-            cuts.append(_held_out_cuts(model, features, table, held, labels, self.rounds, looked_at))
-            steps.done(f"fold {number + 1}")
+            cuts.append(_score_held_out_cuts(model, features, table, held, labels, self.rounds, looked_at))
+            steps.finish_step(f"fold {number + 1}")
         self._choose(cuts)
         self.trees_ = self._fit_trees(features, table, np.arange(len(table.left)), rng, self.n_rounds_)
-        steps.done("all training pairs")
+        steps.finish_step("all training pairs")
         del self._looked_at
 
     def _choose(self, cuts: list[dict[int, CutScores]]) -> None:
@@ -315,7 +315,7 @@ class ModernBinary(PairBaseline):
         self.pairs_available_, self.pairs_used_ = len(pairs), len(chosen)
         model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=self.random_state)
         weights = class_weights(table.same, pairs, chosen)
-        return model.fit(_without_unseen(features[chosen]), table.same[chosen], sample_weight=weights)
+        return model.fit(_fill_unseen(features[chosen]), table.same[chosen], sample_weight=weights)
 
     def _sample_pairs(self, pairs: Integers, same: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
         if len(pairs) <= self.max_pairs:
@@ -329,10 +329,12 @@ class ModernBinary(PairBaseline):
         mask = self._find_candidates(check_items(X) if groups is None else None, found.layout)
         if mask is not None:
             apart[~mask] = 1.0
-        return within_groups(found.layout, cut(found.layout, merge_trees(found.layout, apart, LINK), self.threshold_))
+        return number_within_groups(
+            found.layout, cut(found.layout, merge_trees(found.layout, apart, LINK), self.threshold_)
+        )
 
 
-def _without_unseen(features: Features) -> Features:
+def _fill_unseen(features: Features) -> Features:
     """A feature that every pair misses becomes 0: the trees cannot split by it, and fail on a column of nothing."""
     return np.where(np.isnan(features).all(axis=0), np.float32(0.0), features)
 
@@ -356,7 +358,7 @@ def class_weights(same: NDArray[np.bool_], pairs: Integers, chosen: Integers) ->
     return weights
 
 
-def _held_out_cuts(
+def _score_held_out_cuts(
     model: Any,
     features: Features,
     table: PairTable,
@@ -366,7 +368,7 @@ def _held_out_cuts(
     looked_at: NDArray[np.bool_],
 ) -> dict[int, CutScores]:
     """The F of every cut of clusters the trees did not see, by number of rounds."""
-    layout, positions = table.within(held)
+    layout, positions = table.select_within(held)
     cuts = {}
     for rounds, probability in enumerate(model.staged_predict_proba(features[positions]), start=1):
         if rounds in tried:

@@ -29,9 +29,9 @@ from scdp.paper.baselines.surface import (
     PairTable,
     Vectors,
     check_labels,
+    number_within_groups,
     pair_features,
     take_raw,
-    within_groups,
 )
 from scdp.table.records import Records
 from scdp.table.spec import Spec
@@ -64,7 +64,7 @@ class NameMatch(DocumentBaseline):
     def _cluster(self, items: Items) -> list[Hashable]:
         records = _need_records(items, self)
         return [
-            _alone(row) if last is None else (fold(last), fold(first or "")[:1])
+            _make_lone_key(row) if last is None else (fold(last), fold(first or "")[:1])
             for row, (first, last) in enumerate(zip(records[self.first], records[self.last], strict=True))
         ]
 
@@ -85,7 +85,7 @@ class SameHead(DocumentBaseline):
             heads = [_last_word(cell) for cell in records[self.text]]
         else:
             heads = list(records[self.head])
-        return [_alone(row) if head is None else head.casefold() for row, head in enumerate(heads)]
+        return [_make_lone_key(row) if head is None else head.casefold() for row, head in enumerate(heads)]
 
 
 def fold(text: str) -> str:
@@ -99,7 +99,7 @@ def _last_word(cell: str | None) -> str | None:
     return words[-1] if words else None
 
 
-def _alone(row: int) -> Hashable:
+def _make_lone_key(row: int) -> Hashable:
     # A tuple with None equals no folded name, so such a record matches nothing.
     return (None, row)
 
@@ -203,14 +203,14 @@ def _lloyd(squared: Floats, labels: Integers, n_steps: int) -> tuple[Integers, f
         # Distances that fit no Euclidean space can make a step uphill, so the best state is kept.
         if inertia < lowest:
             best, lowest = labels, inertia
-        moved = _without_empty(np.argmin(apart, axis=1), apart, n_clusters)
+        moved = _fill_empty(np.argmin(apart, axis=1), apart, n_clusters)
         if np.array_equal(moved, labels):
             break
         labels = moved
     return best, lowest
 
 
-def _without_empty(labels: Integers, apart: Floats, n_clusters: int) -> Integers:
+def _fill_empty(labels: Integers, apart: Floats, n_clusters: int) -> Integers:
     """Give each empty cluster the item that is farthest from the mean of its own."""
     sizes = np.bincount(labels, minlength=n_clusters)
     for empty in np.flatnonzero(sizes == 0):
@@ -243,7 +243,7 @@ class OracleBaseline(PairBaseline):
         """ORACLE: `gold` are the true clusters of X; each group gets as many clusters as it truly has."""
         found = self._check(X, groups)
         truth = None if gold is None else check_labels(gold, len(found))
-        return within_groups(found.layout, self._cluster_told(found, truth))
+        return number_within_groups(found.layout, self._cluster_with_gold(found, truth))
 
     def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Integers:
         """ORACLE: `y` is used as the gold labels too, unless `n_clusters` is given."""
@@ -251,9 +251,9 @@ class OracleBaseline(PairBaseline):
         return self.fit(X, y, groups).predict(X, groups, gold)
 
     @abstractmethod
-    def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers: ...
+    def _cluster_with_gold(self, items: Compared, gold: Integers | None) -> Integers: ...
 
-    def _told(self, layout: PairLayout, gold: Integers | None) -> list[int]:
+    def _count_clusters(self, layout: PairLayout, gold: Integers | None) -> list[int]:
         """The number of clusters of each group."""
         if gold is not None:
             return [len(np.unique(gold[layout.members(group)])) for group in range(len(layout.labels))]
@@ -281,10 +281,10 @@ class OracleKMeans(OracleBaseline):
     def _learn_pairs(self, items: Compared, labels: Integers) -> None:
         self.scales_ = items.scaled().scales if isinstance(items, Distances) else None
 
-    def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers:
+    def _cluster_with_gold(self, items: Compared, gold: Integers | None) -> Integers:
         if isinstance(items, Distances) and self.scales_ is not None:
             items = take_raw(items) if self.raw else items.rescaled(self.scales_)
-        sizes = self._told(items.layout, gold)
+        sizes = self._count_clusters(items.layout, gold)
         return k_means(items, sizes, self.n_starts, self.random_state)
 
 
@@ -392,8 +392,8 @@ class RCA(OracleBaseline):
         inside = variance_within(features.astype(np.float64), table, codes)
         self.metric_ = np.where(inside > NEGLIGIBLE * inside.max(), 1.0 / np.maximum(inside, 1e-300), 0.0)
 
-    def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers:
-        told = self._told(items.layout, gold)
+    def _cluster_with_gold(self, items: Compared, gold: Integers | None) -> Integers:
+        told = self._count_clusters(items.layout, gold)
         if isinstance(items, Distances) and self.raw:
             items = take_raw(items)
         full = self.metric_.ndim == 2

@@ -26,9 +26,9 @@ from scdp.paper.baselines.surface import (
     Rows,
     ScoredPairBaseline,
     Steps,
+    number_within_groups,
     pair_features,
     sample_pairs,
-    within_groups,
 )
 from scdp.table.spec import Spec
 
@@ -203,7 +203,7 @@ def _chunks(labels: Integers, chunk: int, rng: np.random.Generator) -> list[Rows
 
 
 def _sheet(table: PairTable, rows: Rows) -> Sheet:
-    _, positions = table.within(np.sort(rows))
+    _, positions = table.select_within(np.sort(rows))
     return Sheet(positions, table.same[positions], len(rows))
 
 
@@ -254,11 +254,11 @@ class LinearBaseline(ScoredPairBaseline):
         """Four times: what to learn from with its labels, and a quarter of the clusters with theirs to judge by."""
         for held in held_out_sets(labels, items.layout.group, 4, np.random.default_rng(self.random_state)):
             rest, there = np.setdiff1d(np.arange(len(labels)), held), items.take(held)
-            yield items.take(rest), labels[rest], there, within_groups(there.layout, labels[held])
+            yield items.take(rest), labels[rest], there, number_within_groups(there.layout, labels[held])
 
     def _score_held_out(self, there: Compared, gold: Integers) -> float:
         """The F of what the weights at hand make of items that were held out."""
-        return float(f_score(gold, within_groups(there.layout, self._cluster_pairs(there))))
+        return float(f_score(gold, number_within_groups(there.layout, self._cluster_pairs(there))))
 
 
 CHUNK = 200
@@ -293,7 +293,7 @@ class ClusterSVM(LinearBaseline):
         steps = Steps("ClusterSVM", 5 if self.C is None else 1, self.verbose)
         self.C_ = self._best_c(items, labels, steps) if self.C is None else self.C
         self._train(items, labels, self.C_, self.n_updates)
-        steps.done("all training pairs")
+        steps.finish_step("all training pairs")
 
     def _best_c(self, items: Compared, labels: Integers, steps: Steps) -> float:
         """The C with the best mean F of held-out quarters, after a quarter of the updates."""
@@ -302,7 +302,7 @@ class ClusterSVM(LinearBaseline):
             for place, c in enumerate(TRIED_C):
                 self._train(here, known, c, self.n_updates // 4)
                 scores[place] += self._score_held_out(there, gold)
-            steps.done(f"C, fold {number + 1}")
+            steps.finish_step(f"C, fold {number + 1}")
         return TRIED_C[int(np.argmax(scores))]
 
     def _train(self, items: Compared, labels: Integers, c: float, n_updates: int) -> None:
@@ -361,7 +361,7 @@ class GraphPartition(LinearBaseline):
         steps = Steps("GraphPartition", 1 + (4 if len(self.updates) > 1 else 0), self.verbose)
         self.n_updates_ = self._best_number(items, labels, steps) if len(self.updates) > 1 else self.updates[0]
         self.weights_ = self._train(items, labels, (self.n_updates_,))[self.n_updates_]
-        steps.done("all training pairs")
+        steps.finish_step("all training pairs")
 
     def _best_number(self, items: Compared, labels: Integers, steps: Steps) -> int:
         scores = dict.fromkeys(self.updates, 0.0)
@@ -369,7 +369,7 @@ class GraphPartition(LinearBaseline):
             for stop, weights in self._train(here, known, self.updates).items():
                 self.weights_ = weights
                 scores[stop] += self._score_held_out(there, gold)
-            steps.done(f"fold {number + 1}")
+            steps.finish_step(f"fold {number + 1}")
         return max(scores, key=scores.__getitem__)
 
     def _train(self, items: Compared, labels: Integers, stops: tuple[int, ...]) -> dict[int, Weights]:

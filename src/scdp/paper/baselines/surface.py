@@ -39,7 +39,7 @@ class Steps:
         self._done = 0
         self._start = time.monotonic()
 
-    def done(self, step: str) -> None:
+    def finish_step(self, step: str) -> None:
         """One more step is behind us; the time left is judged by the mean of those so far."""
         self._done += 1
         if not self._verbose:
@@ -103,7 +103,7 @@ class DocumentBaseline(Baseline):
         self._check_same_features(items)
         documents = check_groups(groups, len(items))
         clusters: list[Hashable] = [None] * len(items)
-        for document, rows in enumerate(by_group(documents, len(items))):
+        for document, rows in enumerate(split_by_group(documents, len(items))):
             found = self._cluster(take(items, rows))
             for row, label in zip(rows.tolist(), found, strict=True):
                 clusters[row] = (document, label)
@@ -114,7 +114,7 @@ class DocumentBaseline(Baseline):
         """A label of any kind for each item; all items are of one document."""
 
 
-def by_group(groups: NDArray[Any] | None, n_items: int) -> Iterator[Rows]:
+def split_by_group(groups: NDArray[Any] | None, n_items: int) -> Iterator[Rows]:
     """The rows of each group, groups in order of first appearance; all rows where there are no groups."""
     if groups is None:
         yield np.arange(n_items)
@@ -357,13 +357,13 @@ class PairTable:
             kind = "one cluster" if self.same.any() else "two clusters"
             raise InputError(f"{name} learns from pairs of one cluster and of two: y has only pairs of {kind}")
 
-    def within(self, rows: Rows) -> tuple[PairLayout, Integers]:
+    def select_within(self, rows: Rows) -> tuple[PairLayout, Integers]:
         """The layout of some items alone, and where each of its pairs stands in this table."""
         layout = PairLayout.of(len(rows), self.layout.group[rows])
         left, right = pair_rows(layout)
         return layout, self.layout.positions(rows[left], rows[right])
 
-    def without(self, rows: Rows) -> Integers:
+    def find_pairs_without(self, rows: Rows) -> Integers:
         """The pairs of which neither item is among the given ones."""
         kept = np.ones(self.layout.n_records, dtype=bool)
         kept[rows] = False
@@ -422,13 +422,13 @@ class ScoredPairBaseline(PairBaseline):
 
     def predict(self, X: Any, groups: Any = None) -> Integers:
         found = self._check(X, groups)
-        return within_groups(found.layout, self._cluster_pairs(found))
+        return number_within_groups(found.layout, self._cluster_pairs(found))
 
     @abstractmethod
     def _cluster_pairs(self, items: Compared) -> Integers:
         """A label for each item; equal labels in different groups are different clusters."""
 
 
-def within_groups(layout: PairLayout, labels: Integers) -> Integers:
+def number_within_groups(layout: PairLayout, labels: Integers) -> Integers:
     """Integers 0..K-1 by first appearance, where no cluster reaches across two groups."""
     return canonical_labels(zip(layout.group.tolist(), labels.tolist(), strict=True))

@@ -13,10 +13,10 @@ from scdp.paper.baselines.surface import (
     PairTable,
     Steps,
     Vectors,
+    number_within_groups,
     pair_features,
     sample_pairs,
     take_raw,
-    within_groups,
 )
 from scdp.table.spec import Spec
 
@@ -102,7 +102,7 @@ def learn_full(similar: Floats, dissimilar: Floats, balance: float, n_steps: int
     for _ in range(n_steps):
         before = full_objective(metric, identity, moved, balance)
         gradient = _full_gradient(metric, identity, moved, balance)
-        metric, size, gain = _projected_step(metric, gradient, before, size, identity, moved, balance)
+        metric, size, gain = _step_and_project(metric, gradient, before, size, identity, moved, balance)
         if gain < TOLERANCE * max(1.0, abs(before)):
             break
     return np.asarray(whiten @ metric @ whiten.T)
@@ -114,7 +114,7 @@ def _full_gradient(metric: Floats, identity: Floats, moved: Floats, balance: flo
     return np.asarray(identity - np.linalg.inv(metric) - balance * pull)
 
 
-def _projected_step(
+def _step_and_project(
     metric: Floats, gradient: Floats, before: float, size: float, similar: Floats, moved: Floats, balance: float
 ) -> tuple[Floats, float, float]:
     """Along the gradient, then back to positive matrices; the step grows after success and halves after failure."""
@@ -252,7 +252,7 @@ class XingK(OracleBaseline):
             weight = 0.0 if power is None else (n_similar / n_dissimilar) ** power
             learn = learn_full if full else learn_diagonal
             self.metrics_[setting] = learn(near, far, weight * n_dissimilar / n_similar)
-            steps.done(f"C = {setting}")
+            steps.finish_step(f"C = {setting}")
 
     def _settings(self) -> list[str]:
         if self.program not in ("barrier", "2003"):
@@ -280,19 +280,21 @@ class XingK(OracleBaseline):
         self.pairs_used_ = (len(similar), len(dissimilar))
         return similar, dissimilar
 
-    def _cluster_told(self, items: Compared, gold: Integers | None) -> Integers:
+    def _cluster_with_gold(self, items: Compared, gold: Integers | None) -> Integers:
         from scdp.metrics import f_score
 
         if gold is None and len(self.metrics_) > 1:
             raise InputError("XingK is an oracle: give predict(X, gold=...), or XingK(setting=..., n_clusters=...)")
         if isinstance(items, Distances) and self.scales_ is not None:
             items = take_raw(items) if self.raw else items.rescaled(self.scales_)
-        told = self._told(items.layout, gold)
+        told = self._count_clusters(items.layout, gold)
         found = {name: self._cluster_by(items, metric, told) for name, metric in self.metrics_.items()}
         self.best_setting_ = next(iter(found))
         if gold is not None:
-            truth = within_groups(items.layout, gold)
-            self.best_setting_ = max(found, key=lambda name: f_score(truth, within_groups(items.layout, found[name])))
+            truth = number_within_groups(items.layout, gold)
+            self.best_setting_ = max(
+                found, key=lambda name: f_score(truth, number_within_groups(items.layout, found[name]))
+            )
         return found[self.best_setting_]
 
     def _cluster_by(self, items: Compared, metric: Floats, told: list[int]) -> Integers:

@@ -78,7 +78,7 @@ class Mention:
     head: str
 
 
-def mentions(text: str, source: str) -> list[Mention]:
+def find_mentions(text: str, source: str) -> list[Mention]:
     """The kept mentions of one CoNLL-U document, in order of their first token, shorter spans first."""
     tokens = list(read_tokens(text, source))
     found = [
@@ -212,8 +212,8 @@ def load_coreference() -> Task:
     """Train on GUM's training documents, test on its dev and test documents, in six genres."""
     archive = require(_SET, "raw/gum_dep_conllu_6genres.tar.gz")
     parts = read_splits(require(_SET, "raw/splits.md"))
-    found = [(doc, mention) for doc, text in read_documents(archive) for mention in mentions(text, doc)]
-    whole = labelled_mentions(found, str(archive))
+    found = [(doc, mention) for doc, text in read_documents(archive) for mention in find_mentions(text, doc)]
+    whole = label_mentions(found, str(archive))
     assert whole.groups is not None
     unknown = sorted(set(whole.groups.tolist()) - set(parts))
     if unknown:
@@ -249,7 +249,7 @@ def read_documents(archive: Path) -> Iterator[tuple[str, str]]:
         raise InputError(f"{archive}: cannot be unpacked ({error}); get the file again") from error
 
 
-def labelled_mentions(found: list[tuple[str, Mention]], source: str) -> Labelled:
+def label_mentions(found: list[tuple[str, Mention]], source: str) -> Labelled:
     """Mentions as a table; clusters are local to their document."""
     rows = []
     for doc, one in found:
@@ -297,13 +297,13 @@ def read_document(apf: Path) -> list[Row]:
     document = root.find("document")
     if document is None:
         raise InputError(f"{apf}: there is no <document> element; is this an APF file?")
-    named = list(_named_mentions(document))
+    named = list(_list_named_mentions(document))
     text = _text_that_fits(source, [span for _, mention in named for span in mention.iter("charseq")], apf)
     doc, genre = _attribute(document, "DOCID", apf), root.get("SOURCE", "unknown")
     return [_ace_mention(entity, mention, text, doc, genre, apf) for entity, mention in named]
 
 
-def _named_mentions(document: Element) -> Iterator[tuple[Element, Element]]:
+def _list_named_mentions(document: Element) -> Iterator[tuple[Element, Element]]:
     for entity in document.findall("entity"):
         for mention in entity.findall("entity_mention"):
             if mention.get("TYPE") == "NAM":

@@ -165,12 +165,12 @@ def load_references(author: Author = "Freund", merge_typo: bool = True) -> Task:
     if author not in _AUTHORS:
         raise InputError(f"author {author!r} is not one of {', '.join(_AUTHORS)}")
     cora = load_cora(merge_typo)
-    test = written_by(cora, author)
+    test = is_written_by(cora, author)
     note = f"Cora references (Kearns, Schapire, Freund), tested on the papers with {author} as an author"
     return Task(f"references-{author.lower()}", cora.take(~test), cora.take(test), note)
 
 
-def written_by(cora: Labelled, author: str) -> NDArray[np.bool_]:
+def is_written_by(cora: Labelled, author: str) -> NDArray[np.bool_]:
     """Which records belong to a cluster that names the author in at least half of its records."""
     assert isinstance(cora.data, Records)
     texts = zip(cora.data["author"], cora.data["title"], strict=True)
@@ -182,13 +182,13 @@ def written_by(cora: Labelled, author: str) -> NDArray[np.bool_]:
 
 def label_records(records: Records, entity: str, id: str | None = None, group: str | None = None) -> Labelled:
     """Split off the columns of the gold cluster and the identifier; a group column stays in the data."""
-    data = without(records, *([entity] if id is None else [entity, id]))
+    data = drop_columns(records, *([entity] if id is None else [entity, id]))
     ids = np.arange(len(records)) if id is None else _texts(unique_ids(records, id))
     groups = None if group is None else _texts(complete_column(records, group))
     return Labelled(data, _texts(complete_column(records, entity)), ids, groups)
 
 
-def without(records: Records, *names: str) -> Records:
+def drop_columns(records: Records, *names: str) -> Records:
     """The same records, some columns fewer."""
     columns = {name: records[name] for name in records.names if name not in names}
     return Records(columns, records.source, records.row_numbers)
@@ -275,7 +275,7 @@ def load_identity() -> Task:
     """A sample of the size of the paper's: 1004 mentions of 232 persons to train, 381 of 96 to test."""
     records = read_records(require("acl-authors", "acl_authors_1400.csv"))
     test = np.array(records["part"] == "test")
-    whole = label_records(without(records, "part"), entity="cluster_id", id="record_id")
+    whole = label_records(drop_columns(records, "part"), entity="cluster_id", id="record_id")
     note = "Author mentions of the ACL Anthology; stands in for the researchers of the paper's identity task"
     return Task("identity", whole.take(~test), whole.take(test), note)
 
@@ -301,7 +301,7 @@ LOADERS = {
 OWN = "ace"
 
 
-def offered_sets() -> tuple[str, ...]:
+def list_sets() -> tuple[str, ...]:
     """The sets that can be exported here: their files are there, or have a public copy."""
     there = ", ".join(source.loaders for source in map(find_source, NAMES) if _can_be_had(source)).split(", ")
     return tuple(name for name, loader in LOADERS.items() if loader in there)
@@ -311,7 +311,7 @@ def _can_be_had(source: Source) -> bool:
     return all(file.url is not None or find(source, file) is not None for file in source.files)
 
 
-def exported_parts(name: str, folder: Path | None = None) -> dict[str, dict[str, Column]]:
+def export_parts(name: str, folder: Path | None = None) -> dict[str, dict[str, Column]]:
     """By file name, the columns of each part: a task has train and test, any other set is one table.
 
     `folder` is that of your own copy of ACE 2004, which is not free.
