@@ -40,6 +40,7 @@ from scdp.blocking.candidates import make_search
 from scdp.compare.features import Comparer
 from scdp.datasets import make_records
 from scdp.engines import LocalEngine, SparkEngine
+from scdp.engines.spark_tables import saved
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
@@ -311,17 +312,37 @@ def check_a_lost_executor(spark: Any) -> None:
     assert spark.sparkContext.getCheckpointDir() is None
 
 
+def check_rows_of_lost_executors(spark: Any) -> None:
+    """Rows that were kept are there after every executor that had computed them is gone, in loops too."""
+    from pyspark.sql import functions as F
+
+    kept = spark.range(1_000).withColumn("one", F.col("id") % 7)
+    for _ in range(3):
+        kept = saved(kept.unionByName(kept).distinct())
+    for executor in executors_of(spark):
+        os.kill(executor, signal.SIGKILL)
+    assert sorted(map(tuple, kept.collect())) == [(number, number % 7) for number in range(1_000)]
+
+
 def kill_an_executor(spark: Any) -> int:
     """The process of one executor of this session, which is gone."""
+    executor = executors_of(spark)[0]
+    os.kill(executor, signal.SIGKILL)
+    return executor
+
+
+def executors_of(spark: Any) -> list[int]:
+    """The processes of the executors of this session."""
     port = spark.sparkContext.getConf().get("spark.driver.port")
     driver = re.compile(rb"CoarseGrainedScheduler@[^\0]*:%s\0" % port.encode())
+    found = []
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
             command = (folder / "cmdline").read_bytes()
             if b"CoarseGrainedExecutorBackend" in command and driver.search(command):
-                os.kill(int(folder.name), signal.SIGKILL)
-                return int(folder.name)
-    raise AssertionError("there is no executor to kill")
+                found.append(int(folder.name))
+    assert found, "there is no executor"
+    return found
 
 
 @cache

@@ -39,10 +39,13 @@ def components(rows: Any, edges: Any) -> Any:
 
 
 def _hung(edges: Any) -> Any:
-    """Fewer edges that connect the same: those of each partition become stars where they are."""
+    """Fewer edges that connect the same: those of each partition become stars where they are.
+
+    Sorted first, so that a partition of a lost executor becomes the same stars when it is made again.
+    """
     from pyspark.sql import functions as F
 
-    plain = edges.select(F.col("left").alias("one"), F.col("right").alias("other"))
+    plain = edges.select(F.col("left").alias("one"), F.col("right").alias("other")).sortWithinPartitions("one", "other")
     return mapped(plain, _contracted, EDGES).distinct()
 
 

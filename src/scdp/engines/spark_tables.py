@@ -111,20 +111,26 @@ def _not_about_pandas() -> Iterator[None]:
 
 
 def saved(frame: Any) -> Any:
-    """The frame computed once and cut off from how it was made: plans of loops would grow without end.
+    """The frame computed once and cut off from its plan: plans of loops would grow without end.
 
-    It outlives a lost executor: in the checkpoint folder, if there is one, otherwise by a second copy on another
-    executor, which Spark makes anew where one is lost.
+    Rows stay where they were computed, or in the checkpoint folder, if there is one. Without a folder Spark remembers
+    how they were made, and makes those of a lost executor again, however many are lost. Copies would not do: they are
+    made only where another executor is there when rows are kept.
     """
     from pyspark import StorageLevel
+    from pyspark.sql import DataFrame
 
-    context = frame.sparkSession.sparkContext
-    if context.getCheckpointDir():
+    session = frame.sparkSession
+    if session.sparkContext.getCheckpointDir():
         return frame.checkpoint()
-    # There is nobody to hold another copy where all is one process.
-    alone = re.fullmatch(r"local(\[.*\])?", context.master) is not None
-    level = StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
-    return frame.localCheckpoint(storageLevel=level)
+    # Spark's own `persist` would keep the rows until it is told otherwise; these go when nobody asks for them any more.
+    jvm, java = session.sparkContext._jvm, session._jsparkSession
+    relations = getattr(jvm.org.apache.spark.sql.execution.columnar, "InMemoryRelation$")
+    level = session.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK)
+    kept = getattr(relations, "MODULE$").apply(level, frame._jdf.queryExecution(), jvm.scala.Option.empty())
+    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(java, kept).queryExecution().toRdd()
+    rows.count()
+    return DataFrame(java.internalCreateDataFrame(rows, frame._jdf.schema(), False), session)
 
 
 def batch_of(**columns: Any) -> Any:
