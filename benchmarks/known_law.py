@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.known_store import historical
 from scdp.compare.features import Comparer, Pairs
-from scdp.estimators.conditions import Conditions
+from scdp.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS
 from scdp.linkage.conditioning.sampling import conditional_law
 from scdp.linkage.conditioning.within import make_bounds, place_within

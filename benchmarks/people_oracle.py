@@ -25,8 +25,8 @@ from scdp.compare.features import Comparer
 from scdp.components import connected_components
 from scdp.datasets import Labelled, make_records
 from scdp.linkage.candidates import Blocked, compare_candidates
-from scdp.linkage.resolver_fit import ResolverFit
 from scdp.metrics import Contingency, evaluate
+from scdp.resolver_fit import ResolverFit
 from scdp.table.records import Records
 from scdp.table.spec import Spec, proposed_comparisons
 

@@ -27,7 +27,7 @@ STAGES = (
     ("settle the match rate", "scdp.linkage.candidates:settle"),
     ("candidates and prefilter", "scdp.linkage.shards:compare_candidates"),
     ("sample", "scdp.engines.local:LocalEngine.sample"),
-    ("keep draws", "scdp.linkage.resolver_fit:ResolverFit.posterior"),
+    ("keep draws", "scdp.resolver_fit:ResolverFit.posterior"),
     ("point estimate", "scdp.posterior:Posterior.point_estimate"),
     ("probabilities", "scdp.posterior:Posterior.membership_probability"),
     ("draws in the order of rows", "scdp.posterior:Posterior.restrict"),

@@ -25,11 +25,11 @@ from scdp.chains.run import Schedule, run_chains, settle_types, streams
 from scdp.chains.state import Plan, Priors, State, initial_state, start_of_chain
 from scdp.chains.vectors.conditioned import with_means
 from scdp.chains.vectors.coupling import VARIANTS
+from scdp.conditions import Conditions
 from scdp.errors import InputError, NumericalError, UnitsWarning
 from scdp.estimators.base import Estimator
 from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy, describe_scale, describe_units
 from scdp.estimators.checks import Extent, above_zero_or_learn, at_least_one, chain_needs, one_of, split_groups
-from scdp.estimators.conditions import Conditions
 from scdp.estimators.inputs import Points, Rows
 from scdp.io.memory import require
 from scdp.io.sealed import digest
@@ -235,7 +235,7 @@ class SCDP(Estimator):
 
     def _check_memory(self, rows: Extent, n_fit: int | None) -> None:
         apart = None if n_fit is None or self.share_clusters else np.repeat([0, 1], [n_fit, len(rows) - n_fit])
-        group = number_groups(rows.known, split_groups(rows.documents, apart), self.share_clusters or n_fit is not None)
+        group = number_groups(rows.known, split_groups(rows.groups, apart), self.share_clusters or n_fit is not None)
         require(chain_needs(rows, group, self.n_chains, self._schedule.n_draws))
 
     def _sample_fit(

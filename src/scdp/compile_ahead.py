@@ -101,10 +101,10 @@ def compile_learning() -> None:
     from scdp.resolver import EntityResolver
 
     records, spec, clusters = made_people()
-    document = np.zeros(len(records), dtype=np.int64)
+    group = np.zeros(len(records), dtype=np.int64)
     model = EntityResolver(spec=spec, n_draws=8, n_jobs=-1, random_state=0)
-    model.fit(records, clusters, groups=document)
-    summarise(model.predict_posterior(records, groups=document))
+    model.fit(records, clusters, groups=group)
+    summarise(model.predict_posterior(records, groups=group))
 
 
 def summarise(posterior: Any) -> None:

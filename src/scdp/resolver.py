@@ -10,16 +10,16 @@ import numpy as np
 from scdp._parallel import count_workers
 from scdp._typing import Groups, Integers
 from scdp.compile_ahead import compile_ahead
+from scdp.conditions import Conditions
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
-from scdp.estimators.conditions import Conditions
 from scdp.estimators.inputs import Rows
 from scdp.io.memory import require
 from scdp.linkage.fit import Choices
-from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import Engine, InThreads
 from scdp.posterior import Posterior
 from scdp.posterior.estimate import check_answer
+from scdp.resolver_fit import ResolverFit
 from scdp.table.spec import Spec
 
 # Of many items, as many draws as of a few would take gigabytes, and sums over them are sharp with less: draws times
@@ -152,7 +152,7 @@ class EntityResolver(Estimator):
         posterior = self._sample(fitted, rows, groups, everyone[known < 0], known, seed, False, conditions)
         # New rows never meet those of fit, and what was learned is all that is needed of them.
         nobody = None if groups is None else groups[:0]
-        return posterior, replace(fitted, rows=rows.take_none(), documents=nobody)
+        return posterior, replace(fitted, rows=rows.take_none(), groups=nobody)
 
     def _sample_more(
         self, new: Any, groups: Groups, known: Integers, seed: int, conditions: Conditions | None = None

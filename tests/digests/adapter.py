@@ -76,6 +76,6 @@ def _fit_and_predict(model: Any, rows: Rows, new: Rows | None) -> Results:
 def _few_pairs_allowed() -> Iterator[None]:
     """Take a few hundred records for more than can all be compared with each other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 1_000)
+        patch.setattr("scdp.resolver_fit.MOST_PAIRS", 1_000)
         patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 500)
         yield

@@ -57,7 +57,7 @@ import json
 import sys
 
 import scdp.linkage.candidates
-import scdp.linkage.resolver_fit
+import scdp.resolver_fit
 from scdp import EntityResolver, Spec, compare
 
 spec = Spec(fields=[compare.person_name("name"), compare.phone("tel")], id="id")
@@ -70,7 +70,7 @@ rows = {
 found = []
 model = EntityResolver(spec=spec, n_draws=4, random_state=0).fit(rows)
 found.append(model.predict(rows).tolist())
-scdp.linkage.resolver_fit.MOST_PAIRS = scdp.linkage.candidates.MOST_PAIRS = 5
+scdp.resolver_fit.MOST_PAIRS = scdp.linkage.candidates.MOST_PAIRS = 5
 found.append(model.predict(rows).tolist())
 print(json.dumps(found))
 """

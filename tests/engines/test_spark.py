@@ -46,8 +46,8 @@ from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
 from scdp.linkage.candidates import Blocked, compare_candidates, sample_candidates, settle
 from scdp.linkage.fit import Choices
-from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
+from scdp.resolver_fit import ResolverFit
 from scdp.table.decisions import Decision
 from scdp.table.records import Records, records_from
 from scdp.table.spec import Spec
@@ -259,7 +259,7 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
     """One worker, two workers and Spark: the same clusters, probabilities and uncertain pairs, decisions kept."""
     with pytest.MonkeyPatch.context() as patch:
         # So that these records are too many for all their pairs, as millions would be.
-        patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 10_000)
+        patch.setattr("scdp.resolver_fit.MOST_PAIRS", 10_000)
         patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 10_000)
         # A sample settles the match rate, as of millions.
         patch.setattr("scdp.linkage.candidates.SETTLED_BY", 5_000)
@@ -296,7 +296,7 @@ def check_a_lost_executor(spark: Any) -> None:
 
     break_up = module.break_up
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scdp.linkage.resolver_fit.MOST_PAIRS", 10_000)
+        patch.setattr("scdp.resolver_fit.MOST_PAIRS", 10_000)
         patch.setattr(module, "break_up", after_a_loss)
         model, new = people_model(), people_table(4_000)
         ids = new["id"].tolist()

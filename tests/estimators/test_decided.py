@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from scdp import SCDP, EntityResolver, Spec, compare
+from scdp.conditions import Conditions
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators.clustering import draw_linked, link_tables
-from scdp.estimators.conditions import Conditions
 from scdp.table.decisions import Decision, append_decision
 from scdp.table.records import Records
 

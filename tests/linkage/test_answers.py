@@ -9,11 +9,11 @@ import pytest
 
 from estimators.test_decided import ids_of, people
 from scdp.compare.features import Comparer, Pairs
-from scdp.estimators.conditions import Conditions, conditions_of
+from scdp.conditions import Conditions, conditions_of
 from scdp.estimators.inputs import Compared
 from scdp.linkage.fit import Choices
-from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
+from scdp.resolver_fit import ResolverFit
 from scdp.review.sources import Learner
 from scdp.table.decisions import Constraints, Decision
 

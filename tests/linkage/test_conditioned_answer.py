@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linkage.test_conditioning import conditions_on
-from scdp.estimators.conditions import Conditions, keep_conditions, number_sources
+from scdp.conditions import Conditions, keep_conditions, number_sources
 from scdp.posterior import Posterior
 from twins.linkage import canonical, keeps_conditions
 

@@ -10,8 +10,8 @@ import pytest
 
 from linkage.test_law_gold import LEVEL, N_DRAWS, WEIGHTS, goodness, some_pairs
 from scdp.compare.features import Pairs
+from scdp.conditions import Conditions
 from scdp.errors import InputError
-from scdp.estimators.conditions import Conditions
 from scdp.linkage.conditioning.enumeration import enumerate_law, look_at_few
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.law import NO_MERGE

@@ -291,7 +291,7 @@ def test_mentions_are_names_and_what_documents_share_is_left_out():
     records = Records({name: np.array(column, dtype=object) for name, column in columns.items()})
     rows = propose_columns(records, ["text", "genre"], "who", group="doc")
     assert rows[0].looks_like == "proper noun"
-    assert rows[1].note == "the same in all records of a document"
+    assert rows[1].note == "the same in all records of a group"
     assert propose(records, "who", None, "doc").names == ("proper_noun(text)", "company(text)")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from scdp._typing import Features, Floats, Integers
 from scdp.compare.features import Layout, Pairs
-from scdp.estimators.conditions import Conditions
+from scdp.conditions import Conditions
 from scdp.hashing import mix_keys
 from scdp.linkage.evidence import Dependence, TableEvidence
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights

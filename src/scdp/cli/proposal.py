@@ -55,7 +55,7 @@ def show_proposal(model: Estimator, records: Records) -> None:
 
 def find_told(model: Estimator) -> dict[str, float]:
     """By name of a comparison, the nats it adds for labelled matches in the mean; empty where nothing was labelled."""
-    from scdp.linkage.resolver_fit import ResolverFit
+    from scdp.resolver_fit import ResolverFit
 
     fitted, spec = model.fitted_, model.fitted_spec_
     said = fitted.said_of_matches() if isinstance(fitted, ResolverFit) else None

@@ -35,8 +35,8 @@ from scdp import __version__
 from scdp._parallel import Progress
 from scdp._typing import Integers
 from scdp.compare.features import Pairs
+from scdp.conditions import Conditions
 from scdp.errors import InputError
-from scdp.estimators.conditions import Conditions
 from scdp.io.atomic import PART, find_leftovers, remove
 from scdp.io.sealed import Damaged, read, write
 from scdp.linkage.ensemble import Ensemble

@@ -23,6 +23,7 @@ from scdp.blocking.rules import Blocking
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.compare.kinds import BUILT_IN
+from scdp.conditions import Conditions
 from scdp.engines.spark_candidates import candidate_pairs
 from scdp.engines.spark_components import components
 from scdp.engines.spark_tables import (
@@ -40,7 +41,6 @@ from scdp.engines.spark_tables import (
     worker_errors,
 )
 from scdp.errors import InputError
-from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, search_blocked, settle
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from scdp._parallel import Progress, WorkBar
 from scdp._typing import Groups, Integers
+from scdp.conditions import Conditions, keep_conditions
 from scdp.errors import InputError
 from scdp.estimators.checks import (
     Extent,
@@ -29,7 +30,6 @@ from scdp.estimators.checks import (
     row_order,
     take_rows,
 )
-from scdp.estimators.conditions import Conditions, keep_conditions
 from scdp.estimators.explanation import Explanation, check_pair, explain_pair, pair_among, titles, weigh_among
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import UNKNOWN, Decisions, Rows, feature_names, rows_of, settle_conditions, spec_of
@@ -359,7 +359,7 @@ class Estimator(SklearnEstimator):
     ) -> Posterior:
         fitted = self.fitted_
         known = np.concatenate([self.labels_[: len(fitted.rows)], given])
-        together = join_groups(fitted.documents, groups)
+        together = join_groups(fitted.groups, groups)
         kind: Any = type(fitted.rows)
         self._check_memory(Extent(kind, fitted.rows.n_features, known, together), len(fitted.rows))
         seed = fitted.seed + 1 if random_state is None else random_state

@@ -14,9 +14,9 @@ from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.chains.state import State
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
-from scdp.estimators.fitted import Words, array_part, part
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows
 from scdp.estimators.result import Learned
+from scdp.io.parts import PlainParts, array_part, part
 from scdp.posterior import Posterior
 from scdp.table.records import records_from
 from scdp.table.spec_files import read_spec_text
@@ -30,7 +30,7 @@ class ChainsFit:
 
     model: str
     rows: Rows
-    documents: Groups
+    groups: Groups
     labels: Integers
     ends: list[State]
     seed: int
@@ -46,12 +46,12 @@ class ChainsFit:
         """The last state of the best chain."""
         return self.ends[self.best]
 
-    def to_parts(self) -> tuple[Words, Arrays]:
+    def to_parts(self) -> tuple[PlainParts, Arrays]:
         words, arrays = rows_to_parts(self.rows)
         words |= {"model": self.model, "seed": self.seed, "best": self.best, "features": list(self.features)}
         arrays["labels"] = self.labels
-        if self.documents is not None:
-            arrays["documents"] = self.documents
+        if self.groups is not None:
+            arrays["groups"] = self.groups
         chains = []
         for chain, end in enumerate(self.ends):
             scalars, fields = end.to_parts()
@@ -62,9 +62,9 @@ class ChainsFit:
     @classmethod
     def from_parts(cls, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         labels = array_part(arrays, "labels", (None,), "i").astype(np.int64)
-        documents = array_part(arrays, "documents", (len(labels),), "iufU") if "documents" in arrays else None
+        groups = array_part(arrays, "groups", (len(labels),), "iufU") if "groups" in arrays else None
         features = tuple(map(str, part(words, "features")))
-        rows = rows_from_parts(words, arrays, documents, len(features))
+        rows = rows_from_parts(words, arrays, groups, len(features))
         if len(rows) != len(labels):
             raise InputError(f"there are {len(rows)} rows, and clusters for {len(labels)}")
         chains = part(words, "chains")
@@ -73,7 +73,7 @@ class ChainsFit:
             raise InputError(f"'best' is {best}, and there are {len(chains)} chains")
         ends = [_state(chains, arrays, chain, len(labels), len(features)) for chain in range(len(chains))]
         model, seed = str(part(words, "model")), int(part(words, "seed"))
-        return cls(model, rows, documents, labels, ends, seed, best, features)
+        return cls(model, rows, groups, labels, ends, seed, best, features)
 
     def learned(self) -> Learned:
         precision, shares = self.types()
@@ -143,7 +143,7 @@ def _log_sum(logs: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(logs.reshape(-1, logs.shape[-1]), axis=0))
 
 
-def rows_to_parts(rows: Rows) -> tuple[Words, Arrays]:
+def rows_to_parts(rows: Rows) -> tuple[PlainParts, Arrays]:
     if isinstance(rows, Points):
         return {"rows": "points"}, {"values": rows.values, "mean": rows.mean, "scale": rows.scale}
     if isinstance(rows, Precomputed):
@@ -153,9 +153,7 @@ def rows_to_parts(rows: Rows) -> tuple[Words, Arrays]:
     return words, {"scales": rows.scales}
 
 
-def rows_from_parts(
-    words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], documents: Groups, width: int
-) -> Rows:
+def rows_from_parts(words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], groups: Groups, width: int) -> Rows:
     kind = part(words, "rows")
     if kind == "points":
         mean, scale = (array_part(arrays, name, (width,)) for name in ("mean", "scale"))
@@ -163,20 +161,20 @@ def rows_from_parts(
     scales = array_part(arrays, "scales", (width,))
     if kind == "distances":
         square = array_part(arrays, "square", (None, None, width), "fnan")
-        return Precomputed(square, Distances.from_square(square, groups=documents).rescaled(scales))
+        return Precomputed(square, Distances.from_square(square, groups=groups).rescaled(scales))
     if kind != "records":
         raise InputError(f"'rows' is {json.dumps(kind)}, and it should be points, distances or records")
-    return _read_compared(words, scales, documents, width)
+    return _read_compared(words, scales, groups, width)
 
 
-def _read_compared(words: Mapping[str, Any], scales: Floats, documents: Groups, width: int) -> Compared:
+def _read_compared(words: Mapping[str, Any], scales: Floats, groups: Groups, width: int) -> Compared:
     spec = read_spec_text(part(words, "spec"), "spec.toml")
     if len(spec.fields) != width or spec.needs_fit:
         raise InputError(f"the spec has {len(spec.fields)} fields, and the model was fitted with {width}")
     rows = part(words, "records")
     names = dict.fromkeys(name for field in spec.fields for name in field.columns)
     records = records_from({name: [row.get(name) for row in rows] for name in names}, "records.jsonl")
-    return Compared(records, spec, scales, documents)
+    return Compared(records, spec, scales, groups)
 
 
 N_AXES = {

@@ -1,4 +1,4 @@
-"""Labels and the sets of rows that may share them: point estimates, known clusters and documents enter.
+"""Labels and the sets of rows that may share them: point estimates, known clusters and groups enter.
 
 Memory. Counted are the arrays that grow with the data, in the bytes an entry has there; the rest of a run is small
 beside them.
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
 
 
-def split_groups(documents: Groups, apart: Integers | None) -> Integers | None:
-    """Numbers of sets of rows that share clusters: documents, each in two parts where parts are kept apart."""
-    if documents is None or apart is None:
-        return apart if documents is None else codes(documents)
-    return np.unique(2 * codes(documents) + apart, return_inverse=True)[1].astype(np.int64)
+def split_groups(groups: Groups, apart: Integers | None) -> Integers | None:
+    """Numbers of sets of rows that share clusters: groups, each in two parts where parts are kept apart."""
+    if groups is None or apart is None:
+        return apart if groups is None else codes(groups)
+    return np.unique(2 * codes(groups) + apart, return_inverse=True)[1].astype(np.int64)
 
 
 def labels_from(estimate: Integers, known: Integers, first: int = 0) -> Integers:
@@ -179,24 +179,24 @@ def is_missing(value: object) -> bool:
 
 
 def check_groups(groups: ArrayLike | None, X: Any, spec: Spec | None = None) -> Groups:
-    """The document of each row, from `groups` or else from the column that the spec names."""
+    """The group of each row, from `groups` or else from the column that the spec names."""
     if groups is None and spec is not None and spec.group is not None and isinstance(X, Records):
         groups = complete_column(X, spec.group)
     if groups is None:
         return None
-    documents = np.asarray(groups)
-    if documents.shape != (len(X),):
-        raise InputError(f"groups has shape {documents.shape}, but X has {len(X)} rows; give one document a row")
+    given = np.asarray(groups)
+    if given.shape != (len(X),):
+        raise InputError(f"groups has shape {given.shape}, but X has {len(X)} rows; give one group a row")
     # An array of texts has made a text of what is missing in a list.
-    listed = groups if isinstance(groups, list | tuple) else documents.tolist() if documents.dtype.kind in "Of" else ()
+    listed = groups if isinstance(groups, list | tuple) else given.tolist() if given.dtype.kind in "Of" else ()
     missing = next((row for row, value in enumerate(listed) if is_missing(value)), None)
     if missing is not None:
         raise InputError(f"groups has no value in row {missing} (counted from 0); give every row its group")
-    return documents.astype(str) if documents.dtype.kind == "O" else documents
+    return given.astype(str) if given.dtype.kind == "O" else given
 
 
 def join_groups(kept: Groups, new: Groups) -> Groups:
-    """The documents of rows of `fit` followed by those of new ones."""
+    """The groups of rows of `fit` followed by those of new ones."""
     if kept is None and new is None:
         return None
     if kept is None or new is None:
@@ -204,29 +204,29 @@ def join_groups(kept: Groups, new: Groups) -> Groups:
     return np.concatenate([kept, new])
 
 
-def check_within_groups(known: Integers, documents: Groups) -> None:
-    """Refuse a known cluster that has rows in two documents."""
-    if documents is None:
+def check_within_groups(known: Integers, groups: Groups) -> None:
+    """Refuse a known cluster that has rows in two groups."""
+    if groups is None:
         return
     home: dict[int, Any] = {}
     for row in np.flatnonzero(known >= 0):
-        document = documents[row]
-        if home.setdefault(int(known[row]), document) != document:
+        group = groups[row]
+        if home.setdefault(int(known[row]), group) != group:
             raise InputError(
-                f"known cluster {known[row]} has rows in two groups, {home[int(known[row])]} and {document}; "
+                f"known cluster {known[row]} has rows in two groups, {home[int(known[row])]} and {group}; "
                 "clusters stay within a group"
             )
 
 
-def row_order(new: Any, documents: Groups, known: Integers | None = None, spec: Spec | None = None) -> NDArray[np.intp]:
+def row_order(new: Any, groups: Groups, known: Integers | None = None, spec: Spec | None = None) -> NDArray[np.intp]:
     """An order of new rows that does not depend on the order they came in (as far as rows differ)."""
     if isinstance(new, Records) and spec is not None and spec.id in new.names:
         # Ids tell rows apart by themselves; the others only order those without one.
-        if documents is None and _ascend(new[spec.id].tolist()):
+        if groups is None and _ascend(new[spec.id].tolist()):
             return np.arange(len(new))
         ids = _ranks(new, spec.id)
         if len(np.unique(ids)) == len(ids):
-            return np.argsort(ids, kind="stable") if documents is None else np.lexsort((ids, documents))
+            return np.argsort(ids, kind="stable") if groups is None else np.lexsort((ids, groups))
     if isinstance(new, Records) and spec is not None:
         columns = compared_columns(new, spec)
         names = [*columns.names, *([spec.id] if spec.id in new.names else [])]
@@ -236,7 +236,7 @@ def row_order(new: Any, documents: Groups, known: Integers | None = None, spec: 
     else:
         keys = [np.arange(len(new))]
     given = [] if known is None else [known]
-    return np.lexsort((*given, *keys, *([] if documents is None else [documents])))
+    return np.lexsort((*given, *keys, *([] if groups is None else [groups])))
 
 
 def _ascend(texts: list[Any]) -> bool:
@@ -290,21 +290,21 @@ KEPT_OF_ONE = 8
 FEWER_DRAWS = "take fewer chains or sweeps (--chains, --sweeps)"
 FEWER_RESOLVER_DRAWS = "take fewer draws (n_draws), or cluster the rows in parts"
 FEWER_PAIRS = (
-    "give fewer records, compare fewer columns, name documents that are never together (--groups), or take the "
+    "give fewer records, compare fewer columns, name groups that are never together (--groups), or take the "
     "resolver, which compares only records that may be the same"
 )
-FEWER_RESOLVER_PAIRS = "give fewer rows, or name documents that are never together (--groups)"
+FEWER_RESOLVER_PAIRS = "give fewer rows, or name groups that are never together (--groups)"
 FEWER_VALUES = "give fewer rows or features, or take fewer chains"
 
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """Rows as memory sees them: their kind, features, known clusters (-1 = unknown) and documents."""
+    """Rows as memory sees them: their kind, features, known clusters (-1 = unknown) and groups."""
 
     kind: type[Points] | type[Compared] | type[Precomputed]
     n_features: int
     known: Integers
-    documents: Groups
+    groups: Groups
 
     def __len__(self) -> int:
         return len(self.known)
@@ -314,13 +314,13 @@ class Extent:
         return int((self.known < 0).sum())
 
 
-def extent(X: Any, known: Integers, documents: Groups, spec: Spec | None, metric: str) -> Extent:
+def extent(X: Any, known: Integers, groups: Groups, spec: Spec | None, metric: str) -> Extent:
     """Rows as they are handed to `fit`."""
     if isinstance(X, Records) and spec is not None:
-        return Extent(Compared, len(spec.fields) or len(X.names), known, documents)
+        return Extent(Compared, len(spec.fields) or len(X.names), known, groups)
     array = np.asarray(X)
     kind = Precomputed if metric == "precomputed" else Points
-    return Extent(kind, array.shape[-1] if array.ndim == (3 if kind is Precomputed else 2) else 1, known, documents)
+    return Extent(kind, array.shape[-1] if array.ndim == (3 if kind is Precomputed else 2) else 1, known, groups)
 
 
 def chain_needs(rows: Extent, room: Integers, n_chains: int, n_draws: int) -> list[Need]:
@@ -334,13 +334,13 @@ def chain_needs(rows: Extent, room: Integers, n_chains: int, n_draws: int) -> li
         what = f"{len(rows):,} rows of {rows.n_features:,} features"
         return [*needs, Need(what, 24 * len(rows) * rows.n_features, FEWER_VALUES)]
     each = 4 if rows.kind is Compared else 8
-    stored = memory_bytes(group_sizes(rows.documents, len(rows)), rows.n_features, each)
+    stored = memory_bytes(group_sizes(rows.groups, len(rows)), rows.n_features, each)
     sizes = np.bincount(room, minlength=1)
     settled = np.bincount(room, weights=rows.known < 0, minlength=1) == 0
     # Squares in double precision: where clusters stay, for the gaps between their centroids; elsewhere for k-medoids.
     once = max(17 * int(sizes[settled].max(initial=0)) ** 2, 33 * int(sizes[~settled].max(initial=0)) ** 2)
     working = working_bytes(sizes, rows.n_features, each) + once
-    what = f"the distances of {n_pairs(len(rows), rows.documents):,} pairs by {rows.n_features} comparisons"
+    what = f"the distances of {n_pairs(len(rows), rows.groups):,} pairs by {rows.n_features} comparisons"
     # When they are scaled there are two of them for a while.
     return [*needs, Need(what, max(2 * stored, stored + working), FEWER_PAIRS)]
 
@@ -365,18 +365,18 @@ def training_needs(rows: Extent) -> list[Need]:
 def sampling_needs(rows: Extent, sampled: Integers, n_draws: int, n_jobs: int | None) -> list[Need]:
     """Of the resolver's draws: all pairs of the rows to be clustered, or candidates of too many."""
     draws = Need(f"{n_draws:,} draws of {len(rows):,} rows", n_draws * len(rows) * 12, FEWER_RESOLVER_DRAWS)
-    documents = None if rows.documents is None else rows.documents[sampled]
-    pairs, width = n_pairs(len(sampled), documents), n_columns(rows)
-    if rows.kind is Compared and documents is None and pairs > MOST_PAIRS:
+    groups = None if rows.groups is None else rows.groups[sampled]
+    pairs, width = n_pairs(len(sampled), groups), n_columns(rows)
+    if rows.kind is Compared and groups is None and pairs > MOST_PAIRS:
         candidates = len(sampled) * KEPT_OF_ONE * (4 * width + 40)
         return [draws, Need(f"candidate pairs of {len(sampled):,} records", candidates, FEWER_RESOLVER_PAIRS)]
     # Two numbers and the features of each pair, its neighbours' lists, and its scores in every thread.
     n_bytes = pairs * (4 * width + 56 + 9 * width + count_workers(n_jobs) * 16)
     if rows.kind is Points:
-        largest = int(group_sizes(documents, len(sampled)).max(initial=0))
+        largest = int(group_sizes(groups, len(sampled)).max(initial=0))
         n_bytes += largest * (largest - 1) // 2 * bytes_of_view(width)
     else:
-        every = n_pairs(len(rows), rows.documents)
+        every = n_pairs(len(rows), rows.groups)
         n_bytes += every * rows.n_features * 4 * 2
     return [draws, Need(f"{pairs:,} pairs of rows by {width} features", n_bytes, FEWER_RESOLVER_PAIRS)]
 
@@ -394,5 +394,5 @@ def bytes_of_view(width: int) -> int:
     return 24 * width + 96
 
 
-def group_sizes(documents: Groups, n: int) -> Integers:
-    return np.array([n]) if documents is None else np.bincount(codes(documents), minlength=1)
+def group_sizes(groups: Groups, n: int) -> Integers:
+    return np.array([n]) if groups is None else np.bincount(codes(groups), minlength=1)

@@ -205,36 +205,36 @@ def _short(value: str | None) -> str:
     return '"' + (shown if len(shown) <= LONGEST_VALUE else shown[: LONGEST_VALUE - 1] + "…") + '"'
 
 
-def check_pair(i: int, j: int, n: int, documents: Groups, names: tuple[str, str]) -> None:
+def check_pair(i: int, j: int, n: int, groups: Groups, names: tuple[str, str]) -> None:
     """Refuse two of n rows that cannot be explained."""
     for row in (i, j):
         if not 0 <= row < n:
             raise InputError(f"there is no row {row}: rows are numbered from 0 to {n - 1}")
     if i == j:
         raise InputError(f"row {i} is compared with itself; give two different rows")
-    if documents is not None and documents[i] != documents[j]:
+    if groups is not None and groups[i] != groups[j]:
         raise InputError(
-            f"{names[0]} and {names[1]} are in different groups, {documents[i]} and {documents[j]}, and never "
+            f"{names[0]} and {names[1]} are in different groups, {groups[i]} and {groups[j]}, and never "
             "together; give two records of one group"
         )
 
 
-def pair_among(fitted: Fitted, new: Any, documents: Groups, i: int, j: int) -> Pair:
+def pair_among(fitted: Fitted, new: Any, groups: Groups, i: int, j: int) -> Pair:
     """Rows i and j of new rows as the model sees them, among the rows that were kept and the other new ones."""
     n_kept = len(fitted.rows)
-    rows = fitted.rows.append(new, join_groups(fitted.documents, documents), False)
+    rows = fitted.rows.append(new, join_groups(fitted.groups, groups), False)
     if isinstance(fitted, ComparesItself) and isinstance(rows, Compared):
         return fitted.compare_two(rows, n_kept + i, n_kept + j)
     return rows.pair(n_kept + i, n_kept + j)
 
 
 def weigh_among(
-    fitted: Fitted, new: Any, documents: Groups, left: NDArray[Any], right: NDArray[Any]
+    fitted: Fitted, new: Any, groups: Groups, left: NDArray[Any], right: NDArray[Any]
 ) -> Contributions | None:
     """What comparisons say of pairs of new rows; None where the model does not compare records by itself."""
     if not isinstance(fitted, ComparesItself):
         return None
-    rows = fitted.rows.append(new, join_groups(fitted.documents, documents), False)
+    rows = fitted.rows.append(new, join_groups(fitted.groups, groups), False)
     if not isinstance(rows, Compared):
         return None
     n_kept = len(fitted.rows)

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Arrays, Floats, SmallIntegers
-from scdp.errors import InputError
 from scdp.estimators.inputs import Compared, Pair, Rows
 from scdp.estimators.result import Calibration, Learned
+from scdp.io.parts import PlainParts, array_part
 from scdp.posterior.draws import StoredDraws
 from scdp.posterior.pairs import find_pairs_between
 from scdp.posterior.partitions import canonical_labels
@@ -42,6 +42,7 @@ COUNT_SPREAD, UNTOLD_SPREAD = 1.25, 0.75
 STEPS = 30
 MOST_PAIRS, SOME_ITEMS = 5_000_000, 4000
 MOST_DRAWS = 400
+CALIBRATION = ("edges", "predicted", "observed", "count")
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,15 +240,12 @@ def weigh_pairs(stored: StoredDraws, labels: SmallIntegers) -> PairLevels:
     return PairLevels(probability, np.log(probability / (1.0 - probability)), *sums)
 
 
-Words = dict[str, Any]
-
-
 class Fitted(Protocol):
     """What a model keeps of its training.
 
     The words of `to_parts` are plain JSON. Two keys are written as files of their own: "spec", the TOML text of
     the fitted spec, and "records", a list of rows (dicts of texts). `independent_draws` tells that draws of its
-    predictions come from no Markov chain. `labels` are those of all rows of `fit`; `rows` and `documents` are of
+    predictions come from no Markov chain. `labels` are those of all rows of `fit`; `rows` and `groups` are of
     those that are kept, which are all or none.
     """
 
@@ -261,7 +259,7 @@ class Fitted(Protocol):
     def labels(self) -> NDArray[np.int64]: ...
 
     @property
-    def documents(self) -> NDArray[Any] | None: ...
+    def groups(self) -> NDArray[Any] | None: ...
 
     @property
     def features(self) -> tuple[str, ...]: ...
@@ -273,7 +271,7 @@ class Fitted(Protocol):
         """The same with the clusters that all rows of `fit` have got."""
         ...
 
-    def to_parts(self) -> tuple[Words, Arrays]: ...
+    def to_parts(self) -> tuple[PlainParts, Arrays]: ...
 
     @classmethod
     def from_parts(cls, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self: ...
@@ -317,26 +315,23 @@ class Contributing(Protocol):
         ...
 
 
-def part(parts: Mapping[str, Any], name: str) -> Any:
-    """A stored part that must be there."""
-    if name not in parts:
-        raise InputError(f"{name!r} is missing")
-    return parts[name]
+def calibration_to_parts(calibration: Calibration | None) -> Arrays:
+    """The table of held-out pairs, as arrays."""
+    if calibration is None:
+        return {}
+    # Bins without pairs have no mean, which a stored model may not hold.
+    return {f"calibration.{name}": np.nan_to_num(getattr(calibration, name)) for name in CALIBRATION}
 
 
-def array_part(
-    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int | None, ...], kinds: str = "f"
-) -> NDArray[Any]:
-    """A stored array of the given shape (None = any length) and kind of numbers."""
-    array: NDArray[Any] = part(arrays, name)
-    fits = len(shape) == array.ndim and all(
-        wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
+def calibration_from_parts(arrays: Mapping[str, NDArray[Any]]) -> Calibration | None:
+    """The table that was stored, or none."""
+    if "calibration.edges" not in arrays:
+        return None
+    edges = array_part(arrays, "calibration.edges", (None,))
+    n = len(edges) - 1
+    count = array_part(arrays, "calibration.count", (n,), "i")
+    predicted, observed = (
+        np.where(count == 0, np.nan, array_part(arrays, f"calibration.{name}", (n,)))
+        for name in ("predicted", "observed")
     )
-    if not fits:
-        wanted = ", ".join("any" if length is None else str(length) for length in shape)
-        raise InputError(f"{name!r} has shape {array.shape}, and it should be ({wanted})")
-    if array.dtype.kind not in kinds:
-        raise InputError(f"{name!r} holds {array.dtype}, which is not what belongs there")
-    if array.dtype.kind == "f" and not np.isfinite(array).all() and "nan" not in kinds:
-        raise InputError(f"{name!r} holds a number that is not finite")
-    return array
+    return Calibration(edges, predicted, observed, count)

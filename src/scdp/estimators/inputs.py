@@ -18,8 +18,8 @@ from scdp.chains.items import ItemLayout, lay_out_distances, lay_out_vectors
 from scdp.compare.comparison import bound_cells
 from scdp.compare.distances import Distances, compute_distances, safe_unit, squared_to_origin
 from scdp.compare.features import Comparer
+from scdp.conditions import Conditions, conditions_of
 from scdp.errors import InputError
-from scdp.estimators.conditions import Conditions, conditions_of
 from scdp.table.decisions import Constraints, Decision, read_decisions
 from scdp.table.records import Records, unique_ids
 from scdp.table.spec import Spec
@@ -29,9 +29,9 @@ UNKNOWN = -1
 MOST_FORESEEN, CANDIDATES_OF_ONE = 3_000_000, 50
 
 
-def n_pairs(n: int, documents: Groups) -> int:
-    """How many pairs of rows are in one document."""
-    sizes = np.array([n]) if documents is None else np.unique(documents, return_counts=True)[1]
+def n_pairs(n: int, groups: Groups) -> int:
+    """How many pairs of rows are in one group."""
+    sizes = np.array([n]) if groups is None else np.unique(groups, return_counts=True)[1]
     return int((sizes * (sizes - 1) // 2).sum())
 
 
@@ -80,10 +80,10 @@ class Points:
     def __len__(self) -> int:
         return len(self.values)
 
-    def lay_out(self, known: Integers, documents: Groups, share: bool) -> ItemLayout[Any]:
-        return lay_out_vectors((self.values - self.mean) / self.scale, known, documents, share_clusters=share)
+    def lay_out(self, known: Integers, groups: Groups, share: bool) -> ItemLayout[Any]:
+        return lay_out_vectors((self.values - self.mean) / self.scale, known, groups, share_clusters=share)
 
-    def append(self, new: Floats, documents: Groups, share: bool, progress: Progress | None = None) -> Points:
+    def append(self, new: Floats, groups: Groups, share: bool, progress: Progress | None = None) -> Points:
         return replace(self, values=np.vstack([self.values, new]))
 
     def take_none(self) -> Points:
@@ -108,7 +108,7 @@ class Compared:
     records: Records
     spec: Spec
     scales: Floats
-    documents: Groups = None
+    groups: Groups = None
     computed: Distances | None = None
     blocked: bool = False
 
@@ -117,20 +117,20 @@ class Compared:
         cls,
         records: Records,
         spec: Spec,
-        documents: Groups,
+        groups: Groups,
         standardize: bool,
         progress: Progress | None = None,
         blocked: bool = False,
     ) -> Self:
         """With `blocked` the model compares records by itself, and nothing is compared here."""
-        records = bound_cells(records, spec.fields, foreseen_pairs(len(records), documents, blocked))
+        records = bound_cells(records, spec.fields, foreseen_pairs(len(records), groups, blocked))
         fitted = spec.fit(records)
         if blocked:
             columns, units = compared_columns(records, fitted), np.ones(len(fitted.fields))
-            return cls(columns, fitted, units, documents, blocked=True)
-        distances = compute_distances(records, fitted, documents, progress=progress)
+            return cls(columns, fitted, units, groups, blocked=True)
+        distances = compute_distances(records, fitted, groups, progress=progress)
         scaled = distances.scaled() if standardize else distances
-        return cls(compared_columns(records, fitted), fitted, scaled.scales, documents, scaled, blocked)
+        return cls(compared_columns(records, fitted), fitted, scaled.scales, groups, scaled, blocked)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -139,35 +139,35 @@ class Compared:
     def distances(self) -> Distances:
         if self.computed is not None:
             return self.computed
-        return compute_distances(self.records, self.spec, self.documents).rescaled(self.scales)
+        return compute_distances(self.records, self.spec, self.groups).rescaled(self.scales)
 
-    def lay_out(self, known: Integers, documents: Groups, share: bool) -> ItemLayout[Any]:
-        return lay_out_distances(self.distances, known, documents, share_clusters=share)
+    def lay_out(self, known: Integers, groups: Groups, share: bool) -> ItemLayout[Any]:
+        return lay_out_distances(self.distances, known, groups, share_clusters=share)
 
-    def append(self, new: Records, documents: Groups, share: bool, progress: Progress | None = None) -> Compared:
+    def append(self, new: Records, groups: Groups, share: bool, progress: Progress | None = None) -> Compared:
         if len(self.records):
             columns = {name: np.concatenate([self.records[name], new[name]]) for name in self.records.names}
             # Rows of fit have been compared before: what cannot be is a new one, and is named by its own number.
             together = Records(columns, new.source, np.concatenate([self.records.numbers, new.numbers]))
         else:
             together = new.select(self.records.names)
-        pairs = foreseen_pairs(len(together), documents, self.blocked)
+        pairs = foreseen_pairs(len(together), groups, self.blocked)
         together = bound_cells(together, self.spec.fields, pairs)
         if self.blocked:
-            return Compared(together, self.spec, self.scales, documents, blocked=True)
-        distances = compute_distances(together, self.spec, documents, progress=progress)
+            return Compared(together, self.spec, self.scales, groups, blocked=True)
+        distances = compute_distances(together, self.spec, groups, progress=progress)
         # In place, since a second copy of all distances is what would take the most memory.
         distances.values[:] *= (distances.scales / self.scales).astype(distances.values.dtype)
         scaled = replace(distances, scales=self.scales)
-        return Compared(together, self.spec, self.scales, documents, scaled, self.blocked)
+        return Compared(together, self.spec, self.scales, groups, scaled, self.blocked)
 
     def take_none(self) -> Compared:
         return self.take(np.zeros(0, dtype=np.int64))
 
     def take(self, items: Integers) -> Compared:
         """Some of the records, not yet compared."""
-        documents = None if self.documents is None else self.documents[items]
-        return Compared(self.records.take(items), self.spec, self.scales, documents, blocked=self.blocked)
+        groups = None if self.groups is None else self.groups[items]
+        return Compared(self.records.take(items), self.spec, self.scales, groups, blocked=self.blocked)
 
     @property
     def n_features(self) -> int:
@@ -191,10 +191,10 @@ class Compared:
         return tuple(zip(findings, columns, strict=True))
 
 
-def foreseen_pairs(n: int, documents: Groups, blocked: bool) -> int:
+def foreseen_pairs(n: int, groups: Groups, blocked: bool) -> int:
     """About how many pairs of records will be compared."""
-    every = n_pairs(n, documents)
-    return min(every, MOST_FORESEEN + CANDIDATES_OF_ONE * n) if blocked and documents is None else every
+    every = n_pairs(n, groups)
+    return min(every, MOST_FORESEEN + CANDIDATES_OF_ONE * n) if blocked and groups is None else every
 
 
 def compared_columns(records: Records, spec: Spec) -> Records:
@@ -219,19 +219,19 @@ class Precomputed:
     distances: Distances
 
     @classmethod
-    def of(cls, square: ArrayLike, documents: Groups, standardize: bool) -> Self:
+    def of(cls, square: ArrayLike, groups: Groups, standardize: bool) -> Self:
         array = check_square_shape(square)
-        distances = Distances.from_square(array, groups=documents)
+        distances = Distances.from_square(array, groups=groups)
         return cls(array, distances.scaled() if standardize else distances)
 
     def __len__(self) -> int:
         return len(self.square)
 
-    def lay_out(self, known: Integers, documents: Groups, share: bool) -> ItemLayout[Any]:
-        groups = self.distances.groups if documents is None else documents
-        return lay_out_distances(self.distances, known, groups, share_clusters=share)
+    def lay_out(self, known: Integers, groups: Groups, share: bool) -> ItemLayout[Any]:
+        within = self.distances.groups if groups is None else groups
+        return lay_out_distances(self.distances, known, within, share_clusters=share)
 
-    def append(self, new: ArrayLike, documents: Groups, share: bool, progress: Progress | None = None) -> Precomputed:
+    def append(self, new: ArrayLike, groups: Groups, share: bool, progress: Progress | None = None) -> Precomputed:
         if share:
             raise InputError(
                 "predict cannot join known clusters without the distances to their rows: call fit with all rows, "
@@ -243,8 +243,8 @@ class Precomputed:
         square[:n, :n], square[n:, n:] = self.square, added
         # Rows of fit and new rows are kept apart, so that no distance between them is asked for.
         part = np.repeat([0, 1], [n, m])
-        groups = part if documents is None else np.unique([part, codes(documents)], axis=1, return_inverse=True)[1]
-        return Precomputed(square, Distances.from_square(square, groups=groups).rescaled(self.distances.scales))
+        apart = part if groups is None else np.unique([part, codes(groups)], axis=1, return_inverse=True)[1]
+        return Precomputed(square, Distances.from_square(square, groups=apart).rescaled(self.distances.scales))
 
     def take_none(self) -> Precomputed:
         square = self.square[:0, :0]
@@ -265,8 +265,8 @@ class Precomputed:
 Rows = Points | Compared | Precomputed
 
 
-def codes(documents: NDArray[Any]) -> Integers:
-    return np.unique(documents, return_inverse=True)[1].astype(np.int64)
+def codes(values: NDArray[Any]) -> Integers:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def check_square_shape(square: ArrayLike) -> NDArray[Any]:
@@ -280,7 +280,7 @@ def check_square_shape(square: ArrayLike) -> NDArray[Any]:
 
 def rows_of(
     X: Any,
-    documents: Groups,
+    groups: Groups,
     spec: Spec | None,
     metric: str,
     standardize: bool,
@@ -289,9 +289,9 @@ def rows_of(
 ) -> Rows:
     """What was handed to `fit`, as rows of its kind; `blocked` is for models that can do with candidate pairs."""
     if isinstance(X, Records) and spec is not None:
-        return Compared.of(X, spec, documents, standardize, progress, blocked)
+        return Compared.of(X, spec, groups, standardize, progress, blocked)
     if metric == "precomputed":
-        return Precomputed.of(X, documents, standardize)
+        return Precomputed.of(X, groups, standardize)
     return Points.of(X, standardize)
 
 

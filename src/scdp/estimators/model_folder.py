@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from scdp import __version__
 from scdp.errors import InputError
-from scdp.estimators.fitted import Words, part
 from scdp.estimators.result import FEW, Calibration, Learned
 from scdp.io.atomic import OLD, leftovers_of, make_stamp, part_of, release_stamp, remove, remove_leftovers, sync
+from scdp.io.parts import PlainParts, part
 from scdp.io.untrusted import parse_json, read_arrays, read_bytes
 from scdp.posterior import Posterior
 
@@ -247,14 +247,14 @@ def _write_files(model: Estimator, folder: Path, spec_text: str | None) -> None:
         sync(path)
 
 
-def _json_text(about: Words) -> str:
+def _json_text(about: PlainParts) -> str:
     try:
         return json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise InputError(f"the model has a setting that cannot be written down ({error}); change it") from error
 
 
-def _settings(model: Estimator) -> tuple[Words, dict[str, NDArray[Any]]]:
+def _settings(model: Estimator) -> tuple[PlainParts, dict[str, NDArray[Any]]]:
     """The constructor's arguments as JSON, except a spec and given starts, which have files of their own."""
     settings = {name: value for name, value in model.get_params(deep=False).items() if name not in LEFT_OUT}
     arrays = {} if isinstance(settings.get("init", ""), str) else {"init": np.asarray(settings.pop("init"))}
@@ -379,8 +379,8 @@ def _read_arrays(place: Path) -> dict[str, NDArray[Any]]:
         raise InputError(f"{ARRAYS!r} cannot be read: {reason}") from error
 
 
-def _read_beside(place: Path) -> Words:
-    words: Words = {}
+def _read_beside(place: Path) -> PlainParts:
+    words: PlainParts = {}
     try:
         if (place / SPEC).exists():
             words["spec"] = read_bytes(place / SPEC, LARGEST_WORDS).decode("utf-8")

@@ -23,7 +23,7 @@ from scdp.blocking.unseen import estimate_recall
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs
 from scdp.components import connected_components
-from scdp.estimators.conditions import Conditions
+from scdp.conditions import Conditions
 from scdp.hashing import scatter_rows
 from scdp.io.memory import collection_paused, give_back_memory
 from scdp.linkage.ensemble import Ensemble

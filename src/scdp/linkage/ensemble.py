@@ -19,7 +19,7 @@ from scdp._compile import kernel
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.compare.features import Pairs
-from scdp.estimators.conditions import Conditions
+from scdp.conditions import Conditions
 from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.law import NO_MERGE, Weights

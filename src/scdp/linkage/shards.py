@@ -18,7 +18,7 @@ from scdp._typing import Features, Integers, SmallIntegers
 from scdp.blocking.by_size import BlockingReport
 from scdp.compare.features import Pairs
 from scdp.components import connected_components
-from scdp.estimators.conditions import Conditions
+from scdp.conditions import Conditions
 from scdp.io.memory import give_back_memory
 from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import Ensemble

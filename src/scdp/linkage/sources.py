@@ -18,8 +18,8 @@ from scdp.blocking import CandidatePairs, candidate_pairs
 from scdp.blocking.by_size import MOST_CANDIDATES_A_RECORD, Ladder
 from scdp.compare.distances import Distances, safe_unit
 from scdp.compare.features import Comparer, Pairs
+from scdp.conditions import Conditions
 from scdp.errors import InputError
-from scdp.estimators.conditions import Conditions
 from scdp.linkage.candidates import draw_strangers
 from scdp.linkage.training.folds import LabelledPairs, choose_whole, take_whole_clusters
 from scdp.table.records import Records
@@ -63,9 +63,9 @@ class VectorView:
     def _n_single(self) -> int:
         return len(self.mean) if len(self.mean) <= MOST_COORDINATES else 0
 
-    def pairs(self, values: Floats, documents: Integers | None) -> Pairs:
-        """All pairs within each document (of all vectors without documents)."""
-        parts = [np.arange(len(values))] if documents is None else rows_of(documents)
+    def pairs(self, values: Floats, groups: Integers | None) -> Pairs:
+        """All pairs within each group (of all vectors without groups)."""
+        parts = [np.arange(len(values))] if groups is None else rows_of(groups)
         found = [self._pairs_among(values, rows) for rows in parts]
         features = np.concatenate([each[2] for each in found])
         left, right = (np.concatenate([each[side] for each in found]) for side in (0, 1))
@@ -87,10 +87,10 @@ class VectorView:
         return rows[left], rows[right], np.minimum(np.column_stack(columns), FARTHEST).astype(np.float32)
 
 
-def rows_of(documents: Integers) -> list[Integers]:
-    """The rows of each document, documents in order of first appearance."""
-    order = np.argsort(documents, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(documents[order])) + 1)
+def rows_of(groups: Integers) -> list[Integers]:
+    """The rows of each group, groups in order of first appearance."""
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
 def squared_distances(points: Floats) -> Floats:
@@ -288,7 +288,7 @@ class VectorSource:
     """Vectors, whose neighbourhoods are made anew for every part of them."""
 
     values: NDArray[np.float64]
-    documents: Integers | None
+    groups: Integers | None
     view: VectorView
 
     @property
@@ -296,8 +296,8 @@ class VectorSource:
         return len(self.values)
 
     def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
-        return choose_whole(cluster, self.documents, rng)
+        return choose_whole(cluster, self.groups, rng)
 
     def pairs(self, items: Integers, cluster: Integers) -> LabelledPairs:
-        documents = None if self.documents is None else self.documents[items]
-        return LabelledPairs(self.view.pairs(self.values[items], documents))
+        groups = None if self.groups is None else self.groups[items]
+        return LabelledPairs(self.view.pairs(self.values[items], groups))

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays
 from scdp.compare.features import Columns
 from scdp.errors import InputError
-from scdp.estimators.fitted import Words, array_part, part
-from scdp.estimators.result import Calibration
+from scdp.io.parts import PlainParts, array_part, part
 from scdp.linkage.ensemble import MOST_KNOTS, Ensemble, Knots, Parameters
 from scdp.linkage.evidence import Evidence, TableEvidence
 from scdp.linkage.levels import N_LEVELS
@@ -27,7 +26,6 @@ from scdp.linkage.trees import Trees
 MOST_RESCANS = 1000
 LARGEST_NUMBER = 2**63 - 1
 VIEW = ("mean", "scale", "whitening")
-CALIBRATION = ("edges", "predicted", "observed", "count")
 
 
 def number(words: Mapping[str, Any], name: str, low: int = 0, high: int = LARGEST_NUMBER) -> int:
@@ -38,7 +36,7 @@ def number(words: Mapping[str, Any], name: str, low: int = 0, high: int = LARGES
     return value
 
 
-def ensemble_to_parts(ensemble: Ensemble) -> tuple[Words, Arrays]:
+def ensemble_to_parts(ensemble: Ensemble) -> tuple[PlainParts, Arrays]:
     """The members, what they share, and what the labels told of evidence."""
     members = ensemble.members
     words = {
@@ -193,23 +191,3 @@ def view_from_parts(arrays: Mapping[str, NDArray[Any]]) -> VectorView | None:
     if not (scale > 0).all():
         raise InputError("'view.scale' holds a number that is not above 0")
     return VectorView(mean, scale, array_part(arrays, "view.whitening", (len(mean), len(mean))))
-
-
-def calibration_to_parts(calibration: Calibration | None) -> Arrays:
-    if calibration is None:
-        return {}
-    # Bins without pairs have no mean, which a stored model may not hold.
-    return {f"calibration.{name}": np.nan_to_num(getattr(calibration, name)) for name in CALIBRATION}
-
-
-def calibration_from_parts(arrays: Mapping[str, NDArray[Any]]) -> Calibration | None:
-    if "calibration.edges" not in arrays:
-        return None
-    edges = array_part(arrays, "calibration.edges", (None,))
-    n = len(edges) - 1
-    count = array_part(arrays, "calibration.count", (n,), "i")
-    predicted, observed = (
-        np.where(count == 0, np.nan, array_part(arrays, f"calibration.{name}", (n,)))
-        for name in ("predicted", "observed")
-    )
-    return Calibration(edges, predicted, observed, count)

@@ -34,7 +34,7 @@ def check_memory(problems: Iterable[Problem], settings: Settings) -> None:
         chains, sweeps = settings.effort(problem.name)
         n_draws = chains * (sweeps - sweeps // 2)
         rows = extent(problem)
-        room = number_groups(rows.known, split_groups(rows.documents, None), False)
+        room = number_groups(rows.known, split_groups(rows.groups, None), False)
         # All draws are unpacked once, to be scored.
         unpacked = Need(f"{n_draws:,} draws of {problem.name}", 2 * n_draws * len(rows), FEWER_DRAWS)
         require([*chain_needs(rows, room, chains, sweeps - sweeps // 2), unpacked])

@@ -20,10 +20,10 @@ from scdp.estimators.inputs import Compared
 from scdp.linkage.candidates import Blocked, compare_candidates, draw_strangers, prefilter_all
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
-from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.sampling.forward import sample_partition, stream_of
 from scdp.linkage.shards import label_by_first
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
+from scdp.resolver_fit import ResolverFit
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import no_others
 from scdp.review.view import PairEvidence, TableView

@@ -19,7 +19,7 @@ from scdp.errors import InputError
 from scdp.estimators.base import Estimator
 from scdp.estimators.model_folder import load_model
 from scdp.io.atomic import FolderLock, recover
-from scdp.linkage.resolver_fit import ResolverFit
+from scdp.resolver_fit import ResolverFit
 from scdp.store.files import (
     DECISIONS,
     DELETED,

@@ -20,17 +20,17 @@ from scdp._typing import Booleans, Features, Integers, SmallIntegers
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.components import connected_components
+from scdp.conditions import Conditions
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import labels_from
-from scdp.estimators.conditions import Conditions
 from scdp.estimators.inputs import Compared, settle_conditions
 from scdp.linkage.candidates import N_STRANGERS, draw_strangers
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.resolver_fit import ResolverFit
 from scdp.linkage.shards import InThreads
 from scdp.linkage.sizes import LaterPartners
 from scdp.posterior import Posterior
 from scdp.posterior.recorder import pack_linked
+from scdp.resolver_fit import ResolverFit
 from scdp.table.decisions import Decision
 from scdp.table.records import Column, Records
 from scdp.table.spec import Spec

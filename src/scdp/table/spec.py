@@ -96,7 +96,7 @@ class Spec:
     fields : comparisons, optional
         What is compared (`scdp.compare`); without any, `fit` proposes them from the columns.
     id, group : str, optional
-        The columns of the names of records, and of documents: records of two documents are never together.
+        The columns of the names of records, and of groups: records of two groups are never together.
     golden : pairs of str, optional
         Rules of golden records: a column and its rule.
     source : str, optional
@@ -319,7 +319,7 @@ def propose_columns(
     in_documents
         Whether records are mentions in documents: names are then names in texts.
     group
-        The column of documents: a column that is constant within each is left out.
+        The column of groups: a column that is constant within each is left out.
 
     Example
     -------
@@ -367,7 +367,7 @@ def _reasons(
         elif look.look == "category" and "origin" in look.hints:
             reasons[name] = LEFT_OUT["origin"]
         elif group is not None and _is_constant_within(records, name, group):
-            reasons[name] = "the same in all records of a document"
+            reasons[name] = "the same in all records of a group"
         elif entity is not None and _repeats_label(records, name, entity):
             reasons[name] = "repeats the label; add it to the spec if it is known beforehand"
     for name, others in _repeated_names(records, looks).items():
@@ -376,10 +376,10 @@ def _reasons(
 
 
 def _is_constant_within(records: Records, name: str, group: str) -> bool:
-    """Whether all records of each document have the same value, and some documents have several records."""
-    documents, cells = records[group].tolist(), records[name].tolist()
-    n_documents = len(set(documents))
-    return n_documents < len(documents) and len(set(zip(documents, cells, strict=True))) == n_documents
+    """Whether all records of each group have the same value, and some groups have several records."""
+    groups, cells = records[group].tolist(), records[name].tolist()
+    n_groups = len(set(groups))
+    return n_groups < len(groups) and len(set(zip(groups, cells, strict=True))) == n_groups
 
 
 def _repeats_label(records: Records, name: str, entity: str) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.compare.features import Neighbours
-from scdp.estimators.conditions import Limits
+from scdp.conditions import Limits
 from scdp.hashing import mix_keys
 from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
 from scdp.linkage.conditioning.within import make_bounds, place_within

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.compare.features import Neighbours
-from scdp.estimators.conditions import Limits
+from scdp.conditions import Limits
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose
 from scdp.linkage.sampling.forward import Names, Room, shuffle, uniform
 

@@ -16,7 +16,7 @@ import numpy as np
 from scdp._parallel import StepProgress
 from scdp._typing import Integers
 from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
-from scdp.estimators.conditions import Conditions
+from scdp.conditions import Conditions
 from scdp.linkage.candidates import Blocked, prefilter_all, settle_blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold, sample_matches

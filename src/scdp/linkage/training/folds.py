@@ -21,7 +21,7 @@ from scdp.linkage.location import Matches
 Rows = NDArray[np.int64]
 
 FEWEST_CLUSTERS = 4
-DOCUMENT_FOLDS = 5
+GROUP_FOLDS = 5
 FEW_CLUSTER_FOLDS = 10
 
 
@@ -32,7 +32,7 @@ def canonical_labels(labels: Iterable[Hashable]) -> Integers:
 
 
 def held_out_sets(labels: Integers, groups: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> list[Rows]:
-    """The rows each fold holds out: whole documents where there are enough, whole clusters otherwise.
+    """The rows each fold holds out: whole groups where there are enough, whole clusters otherwise.
 
     Folds of clusters are of about equal size and have at least two clusters each, or there would be nothing
     to tell apart. With fewer than 2 `n_folds` clusters each fold holds out a different random half of them.
@@ -51,10 +51,10 @@ def held_out_halves(labels: Integers, groups: NDArray[np.int64], rng: np.random.
     """Twelve halves: every two of four quarters of the clusters, quartered twice, as large as a new data set.
 
     A threshold chosen on small folds is too loose for a larger set, where more clusters lie close together. A
-    document keeps its size in any fold, so documents are held out by fifths.
+    group keeps its size in any fold, so groups are held out by fifths.
     """
-    if len(np.unique(groups)) >= DOCUMENT_FOLDS:
-        return held_out_sets(labels, groups, DOCUMENT_FOLDS, rng)
+    if len(np.unique(groups)) >= GROUP_FOLDS:
+        return held_out_sets(labels, groups, GROUP_FOLDS, rng)
     if _clusters(labels, groups)[1] < 8:
         # Too few to quarter into two or more each.
         return held_out_sets(labels, groups, FEW_CLUSTER_FOLDS, rng)
@@ -66,7 +66,7 @@ def held_out_halves(labels: Integers, groups: NDArray[np.int64], rng: np.random.
 
 
 def _clusters(labels: Integers, groups: NDArray[np.int64]) -> tuple[Integers, int]:
-    """A cluster is one within a document."""
+    """A cluster is one within a group."""
     clusters = canonical_labels(zip(groups.tolist(), labels.tolist(), strict=True))
     return clusters, int(clusters.max(initial=-1)) + 1
 

@@ -17,28 +17,21 @@ from scdp._parallel import Progress, one_thread_a_library
 from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
 from scdp.compare.features import MOST_PAIRS, Columns, Comparer, Copies
+from scdp.conditions import Conditions
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
-from scdp.estimators.conditions import Conditions
 from scdp.estimators.explanation import lose_each, weigh_records
-from scdp.estimators.fitted import Contributions, Reliability, Words, array_part, part
+from scdp.estimators.fitted import Contributions, Reliability, calibration_from_parts, calibration_to_parts
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
+from scdp.io.parts import PlainParts, array_part, part
 from scdp.linkage.candidates import Blocked, prefilter_all
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.evidence import LARGEST_RATE, log_odds
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.shards import Engine
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
-from scdp.linkage.storage import (
-    calibration_from_parts,
-    calibration_to_parts,
-    ensemble_from_parts,
-    ensemble_to_parts,
-    number,
-    view_from_parts,
-    view_to_parts,
-)
+from scdp.linkage.storage import ensemble_from_parts, ensemble_to_parts, number, view_from_parts, view_to_parts
 from scdp.linkage.training.answers import learn_in_table
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
@@ -79,7 +72,7 @@ class ResolverFit:
     training: Training
     rows: Rows
     labels: Integers
-    documents: NDArray[Any] | None
+    groups: NDArray[Any] | None
     seed: int
 
     independent_draws = True
@@ -305,7 +298,7 @@ class ResolverFit:
         if partners is None:
             n_seen = min(len(self.labels), PRIOR_RECORDS)
             partners = max(n_seen - 1, 1) / (1.0 + np.exp(-self.ensemble.log_odds))
-        met = n_pairs(len(rows), rows.documents) * 2.0 / max(len(rows), 1)
+        met = n_pairs(len(rows), rows.groups) * 2.0 / max(len(rows), 1)
         rate = min(partners / max(met, 1.0), LARGEST_RATE)
         return replace(self.ensemble, log_odds=log_odds(rate))
 
@@ -338,7 +331,7 @@ class ResolverFit:
             partners=self.ensemble.partners,
         )
 
-    def to_parts(self) -> tuple[Words, Arrays]:
+    def to_parts(self) -> tuple[PlainParts, Arrays]:
         words, arrays = rows_to_parts(self.rows)
         more_words, more_arrays = ensemble_to_parts(self.ensemble)
         words |= more_words | {
@@ -350,8 +343,8 @@ class ResolverFit:
         }
         arrays |= more_arrays | {"labels": self.labels, "importance": self.importance}
         arrays |= view_to_parts(self.view) | calibration_to_parts(self.calibration)
-        if self.documents is not None:
-            arrays["documents"] = self.documents
+        if self.groups is not None:
+            arrays["groups"] = self.groups
         return words, arrays
 
     @classmethod
@@ -362,14 +355,14 @@ class ResolverFit:
             raise InputError("'features' are not those of vectors of as many coordinates as 'view.mean' has")
         importance = array_part(arrays, "importance", (len(features),))
         labels = array_part(arrays, "labels", (None,), "i").astype(np.int64)
-        documents = array_part(arrays, "documents", (None,), "iufU") if "documents" in arrays else None
-        rows = rows_from_parts(words, arrays, documents, len(features if view is None else view.mean))
+        groups = array_part(arrays, "groups", (None,), "iufU") if "groups" in arrays else None
+        rows = rows_from_parts(words, arrays, groups, len(features if view is None else view.mean))
         if len(rows) not in (0, len(labels)) or labels.min(initial=0) < 0:
             raise InputError(f"there are {len(rows)} rows, and they do not have the {len(labels)} clusters")
         if isinstance(rows, Points) != (view is not None):
             raise InputError("'view.mean' belongs to vectors, and to nothing else")
-        if documents is not None and len(documents) != len(rows):
-            raise InputError(f"there are {len(rows)} rows, and documents for {len(documents)}")
+        if groups is not None and len(groups) != len(rows):
+            raise InputError(f"there are {len(rows)} rows, and groups for {len(groups)}")
         columns = Columns.of(rows.spec.fields) if isinstance(rows, Compared) else None
         ensemble = ensemble_from_parts(words, arrays, len(features), columns)
         return cls(
@@ -382,7 +375,7 @@ class ResolverFit:
             _read_training(part(words, "training")),
             replace(rows, blocked=True) if isinstance(rows, Compared) else rows,
             labels,
-            documents,
+            groups,
             number(words, "seed"),
         )
 
