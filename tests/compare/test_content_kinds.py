@@ -14,11 +14,12 @@ import pytest
 
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.alignment import ADDRESS, is_far, word_cost
+from scdp.compare.alignment import ADDRESS, LEAST_KEPT, PERSON, WordTable, is_far, word_cost
 from scdp.compare.amounts import learn_order, parse_date, parse_phone
 from scdp.compare.content import parse_address
 from scdp.compare.features import Comparer
 from scdp.compare.languages.lexicon import Lexicon
+from scdp.compare.languages.sounds import sound_keys
 from scdp.compare.names import parse_full_name, parse_person_name
 from scdp.compare.prepared import Frequencies, Prepared
 from scdp.compare.words import parse_code
@@ -550,3 +551,29 @@ def test_what_words_cost_is_that_of_the_plain_form_also_where_too_few_letters_ar
         assert word_cost(lexicon, ADDRESS, masks, one, other) == pytest.approx(expected, abs=1e-12)
         n_far += is_far(lexicon, one, other)
     assert 0.1 < n_far / len(words) ** 2 < 0.4
+
+
+def test_what_words_cost_is_the_same_however_many_pairs_came_before():
+    """What is kept of words gives its place to others."""
+    rng = np.random.default_rng(12)
+    words = ["".join(rng.choice(list("abcdefgh"), rng.integers(1, 7))) for _ in range(60)]
+    lists = [tuple(rng.choice(words, rng.integers(0, 4)).tolist()) for _ in range(40)]
+    left, right = (places.astype(np.int64) for places in np.triu_indices(len(lists), k=1))
+    for rules in (PERSON, ADDRESS):
+        table = WordTable.of(lists, rules)
+        alone = np.concatenate([table.pairs(left[p : p + 1], right[p : p + 1], 1) for p in range(len(left))])
+        assert len(left) > 10 * LEAST_KEPT
+        for pairs in (left, left[:LEAST_KEPT]):
+            found = table.pairs(pairs, right[: len(pairs)], 1)
+            assert np.array_equal(found, alone[: len(pairs)], equal_nan=True)
+        backwards = table.pairs(right[::-1], left[::-1], 2)[::-1]
+        assert np.array_equal(backwards, alone, equal_nan=True)
+
+
+def test_sounds_of_many_words_are_those_of_each():
+    rng = np.random.default_rng(13)
+    letters = list("aaeeiouycchghhkmnpqrsstvwxyzdjfl")
+    words = ["".join(rng.choice(letters, rng.integers(1, 9))) for _ in range(5_000)]
+    words += ["kn", "knight", "wright", "x", "", "o'neil", "müller", "abc1", "line\nline", "schmidt", "wheee"]
+    assert sound_keys(words) == [twins.sound_key(word) for word in words]
+    assert sound_keys([]) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import permutations
@@ -12,7 +13,7 @@ from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 
 from scdp.compare.content import SORTS
 from scdp.compare.languages.nicknames import nickname_groups
-from scdp.compare.languages.sounds import sound_key, spelling_key
+from scdp.compare.languages.sounds import SHORTEST_SOUND, SOUNDS, spelling_key
 
 
 def word_cost(one: str, other: str, initial: float, nickname: float, shortened: float = 1.0) -> float:
@@ -29,6 +30,14 @@ def word_cost(one: str, other: str, initial: float, nickname: float, shortened: 
     if shortened < 1 and is_shortened(*sorted((one, other), key=len)):
         return shortened
     return min(2.5 * JaroWinkler.distance(*sorted((one, other))), 1.0)
+
+
+def sound_key(word: str) -> str:
+    if len(word) < SHORTEST_SOUND or not re.fullmatch("[A-Za-z]+", word):
+        return ""
+    for pattern, sound in SOUNDS:
+        word = re.sub(pattern, sound, word)
+    return word
 
 
 def is_shortened(short: str, long: str) -> bool:

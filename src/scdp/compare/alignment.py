@@ -32,6 +32,11 @@ NEAR_ENOUGH = 1.0 - 1.0 / STEEPNESS
 FEWEST_COMMON = 3.0 * NEAR_ENOUGH - 1.0 - 1e-9
 # So many texts are handled in kernels; of fewer, these would take longer to load.
 FEWEST_AT_ONCE = 5_000
+# What two words cost is kept until others take the place, since texts of a column share many words: so many places for
+# each pair of texts, a power of two between these.
+LEAST_KEPT, MOST_KEPT = 64, 1 << 16
+KEPT_FOR_A_PAIR = 4
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 # Words that are near enough to stand for each other in long texts, and the fewest letters of such a word.
 SOFT, SHORTEST_SOFT = 0.9, 4
 JOINED, ACRONYM = 0.02, 0.2
@@ -257,6 +262,10 @@ def fill_matched(
     costs = np.empty((MOST_WORDS, MOST_WORDS))
     best = np.empty(1 << MOST_WORDS)
     few, many = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.int64)
+    n_kept = LEAST_KEPT
+    while n_kept < min(KEPT_FOR_A_PAIR * len(left), MOST_KEPT):
+        n_kept *= 2
+    keys, kept = np.zeros(n_kept, np.uint64), np.empty(n_kept)
     for p in range(len(left)):
         a, b = left[p], right[p]
         if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
@@ -285,7 +294,14 @@ def fill_matched(
         for i in range(n_rows):
             nearest = 1.0
             for j in range(n_columns):
-                costs[n_near, j] = word_cost(lexicon, rules, masks, few[i], many[j])
+                one, other = min(few[i], many[j]), max(few[i], many[j])
+                # No two different words have the key zero.
+                key = (np.uint64(other) << np.uint64(32)) | np.uint64(one)
+                place = np.int64((key * SPREAD) >> np.uint64(40)) & (n_kept - 1)
+                if keys[place] != key:
+                    kept[place] = word_cost(lexicon, rules, masks, one, other)
+                    keys[place] = key
+                costs[n_near, j] = kept[place]
                 nearest = min(nearest, costs[n_near, j])
             if nearest < 1.0:
                 n_near += 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.compare.languages.nicknames import nickname_groups
-from scdp.compare.languages.sounds import sound_key, spelling_key
+from scdp.compare.languages.sounds import sound_keys, spelling_key
 
 
 def numbered_letters(texts: Sequence[Sequence[str]]) -> tuple[NDArray[Any], int]:
@@ -75,7 +75,7 @@ class Lexicon(NamedTuple):
             [*sorted(nickname_groups(name)), *([-spelling] if spelling > 0 else [])]
             for name, spelling in zip(names, spellings, strict=True)
         ] or [[] for _ in words]
-        sounds = _shared_keys(list(map(sound_key, names))) if names else [0] * len(words)
+        sounds = _shared_keys(sound_keys(names)) if names else [0] * len(words)
         return cls(
             letters,
             at,
