@@ -14,7 +14,7 @@ import pytest
 
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.alignment import ADDRESS, LEAST_KEPT, PERSON, WordTable, is_far, word_cost
+from scdp.compare.alignment import ADDRESS, KEPT_FOR_A_TEXT, PERSON, WordTable, is_far, word_cost
 from scdp.compare.amounts import learn_order, parse_date, parse_phone
 from scdp.compare.content import parse_address
 from scdp.compare.features import Comparer
@@ -558,16 +558,16 @@ def test_what_words_cost_is_the_same_however_many_pairs_came_before():
     rng = np.random.default_rng(12)
     words = ["".join(rng.choice(list("abcdefgh"), rng.integers(1, 7))) for _ in range(60)]
     lists = [tuple(rng.choice(words, rng.integers(0, 4)).tolist()) for _ in range(40)]
+    assert len(words) ** 2 > 4 * KEPT_FOR_A_TEXT * len(lists)
     left, right = (places.astype(np.int64) for places in np.triu_indices(len(lists), k=1))
     for rules in (PERSON, ADDRESS):
+        fresh = [WordTable.of(lists, rules).pairs(left[p : p + 1], right[p : p + 1], 1) for p in range(0, len(left), 7)]
         table = WordTable.of(lists, rules)
-        alone = np.concatenate([table.pairs(left[p : p + 1], right[p : p + 1], 1) for p in range(len(left))])
-        assert len(left) > 10 * LEAST_KEPT
-        for pairs in (left, left[:LEAST_KEPT]):
-            found = table.pairs(pairs, right[: len(pairs)], 1)
-            assert np.array_equal(found, alone[: len(pairs)], equal_nan=True)
+        for workers in (1, 2):
+            found = table.pairs(left, right, workers)
+            assert np.array_equal(found[::7], np.concatenate(fresh), equal_nan=True)
         backwards = table.pairs(right[::-1], left[::-1], 2)[::-1]
-        assert np.array_equal(backwards, alone, equal_nan=True)
+        assert np.array_equal(backwards, found, equal_nan=True)
 
 
 def test_sounds_of_many_words_are_those_of_each():

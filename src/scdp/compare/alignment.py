@@ -33,9 +33,9 @@ FEWEST_COMMON = 3.0 * NEAR_ENOUGH - 1.0 - 1e-9
 # So many texts are handled in kernels; of fewer, these would take longer to load.
 FEWEST_AT_ONCE = 5_000
 # What two words cost is kept until others take the place, since texts of a column share many words: so many places for
-# each pair of texts, a power of two between these.
+# each text, a power of two between these.
 LEAST_KEPT, MOST_KEPT = 64, 1 << 16
-KEPT_FOR_A_PAIR = 4
+KEPT_FOR_A_TEXT = 8
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 # Words that are near enough to stand for each other in long texts, and the fewest letters of such a word.
 SOFT, SHORTEST_SOFT = 0.9, 4
@@ -66,6 +66,20 @@ VENUE = Rules(initial=0.1, nickname=1.0, extra=0.3, shortened=0.1)
 SHORTEST_SHORTENED = 4
 
 
+class KeptCosts(NamedTuple):
+    """What pairs of words cost, by a hash of their numbers; the key of no pair of words is zero."""
+
+    keys: NDArray[np.uint64]
+    costs: Values
+
+    @classmethod
+    def empty(cls, n_texts: int) -> KeptCosts:
+        size = LEAST_KEPT
+        while size < min(KEPT_FOR_A_TEXT * n_texts, MOST_KEPT):
+            size *= 2
+        return cls(np.zeros(size, dtype=np.uint64), np.empty(size))
+
+
 class WordTable:
     """Lists of words ready to be matched by `rules`.
 
@@ -77,6 +91,8 @@ class WordTable:
         self._lexicon = Lexicon.of(lists.words, rules.nickname < 1)
         self._starts, self._ids = lists.starts, lists.ids
         self._rules = rules
+        # Of threads that are done; each takes one that no other has.
+        self._kept: list[KeptCosts] = []
         self._runs: Codes | None = None
         self._acronyms: Codes | None = None
         if not joined:
@@ -105,7 +121,12 @@ class WordTable:
         rules, lexicon = self._rules, self._lexicon
 
         def fill(a: Rows, b: Rows, out: Values) -> None:
-            fill_matched(lexicon, rules, self._ids, self._starts, a, b, out)
+            try:
+                kept = self._kept.pop()
+            except IndexError:
+                kept = KeptCosts.empty(len(self._starts) - 1)
+            fill_matched(lexicon, rules, self._ids, self._starts, a, b, kept, out)
+            self._kept.append(kept)
 
         # In one order, so that sums of costs are the same to the last bit whichever comes first.
         left, right = np.minimum(left, right), np.maximum(left, right)
@@ -255,6 +276,7 @@ def fill_matched(
     starts: NDArray[np.int64],
     left: Rows,
     right: Rows,
+    kept: KeptCosts,
     out: Values,
 ) -> None:
     """out[p] = cost of matching the fewer words / how many + a share for the words that are more; NaN without words."""
@@ -262,10 +284,7 @@ def fill_matched(
     costs = np.empty((MOST_WORDS, MOST_WORDS))
     best = np.empty(1 << MOST_WORDS)
     few, many = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.int64)
-    n_kept = LEAST_KEPT
-    while n_kept < min(KEPT_FOR_A_PAIR * len(left), MOST_KEPT):
-        n_kept *= 2
-    keys, kept = np.zeros(n_kept, np.uint64), np.empty(n_kept)
+    keys, kept_costs = kept
     for p in range(len(left)):
         a, b = left[p], right[p]
         if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
@@ -295,13 +314,12 @@ def fill_matched(
             nearest = 1.0
             for j in range(n_columns):
                 one, other = min(few[i], many[j]), max(few[i], many[j])
-                # No two different words have the key zero.
                 key = (np.uint64(other) << np.uint64(32)) | np.uint64(one)
-                place = np.int64((key * SPREAD) >> np.uint64(40)) & (n_kept - 1)
+                place = np.int64((key * SPREAD) >> np.uint64(40)) & (len(keys) - 1)
                 if keys[place] != key:
-                    kept[place] = word_cost(lexicon, rules, masks, one, other)
+                    kept_costs[place] = word_cost(lexicon, rules, masks, one, other)
                     keys[place] = key
-                costs[n_near, j] = kept[place]
+                costs[n_near, j] = kept_costs[place]
                 nearest = min(nearest, costs[n_near, j])
             if nearest < 1.0:
                 n_near += 1
