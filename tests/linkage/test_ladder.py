@@ -7,13 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from scdp import EntityResolver
+from scdp import EntityResolver, resolver_fit
 from scdp.blocking import Blocking, by_size, candidate_pairs, equal, overlap, prefix, tokens
 from scdp.blocking.by_size import MANY, Ladder, Step, estimate_candidates_a_record, learn_ladder, make_default_blocking
 from scdp.blocking.rules import Overlap
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
-from scdp.linkage import resolver_fit
 from scdp.metrics import evaluate
 from scdp.table.records import records_from
 from scdp.table.spec import Spec, proposed_comparisons

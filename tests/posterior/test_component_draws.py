@@ -63,6 +63,14 @@ def test_component_draws_answer_as_packed_ones_do():
                     assert value == pytest.approx(other[name][end], abs=1e-12), (name, end)
 
 
+def test_some_items_are_taken_from_all_draws_or_one_draw_at_a_time(monkeypatch):
+    found, _ = both(90, 4)
+    some = np.random.default_rng(1).permutation(90)[:50]
+    at_once = found.restrict(some).draws
+    monkeypatch.setattr("scdp.posterior.recorder.FEW_LABELS", 0)
+    assert np.array_equal(found.restrict(some).draws, at_once)
+
+
 def test_component_draws_in_another_order_and_of_some_items():
     found, expected = both(90, 3)
     order = np.random.default_rng(0).permutation(90)
@@ -77,4 +85,5 @@ def test_component_draws_in_another_order_and_of_some_items():
     again = ComponentDraws.of(LinkedDraws.of(drawn), 90, SHAPE)
     assert np.array_equal(turned.stored.items, again.items)
     assert np.array_equal(turned.stored.labels_within, again.labels_within)
-    assert np.array_equal(found.restrict([5, 80, 7]).draws, expected.restrict([5, 80, 7]).draws)
+    for some in ([5, 80, 7], order[:60], np.sort(order[:60])):
+        assert np.array_equal(found.restrict(some).draws, expected.restrict(some).draws)

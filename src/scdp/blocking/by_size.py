@@ -35,6 +35,8 @@ SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 # What a rule makes of a table is counted on so many of its records, what an overlap makes on at least this share of
 # them: the rare tokens that it goes by must be in a sample twice to be seen.
 COUNTED_ON, COUNTED_SHARE = 10_000, 0.05
+# So near a size is as good as that size: of a million records some are copies, and are left out before.
+NEARLY = 0.9
 # A rule that keeps fewer of the labelled pairs, or makes more candidates a record, is not considered.
 LEAST_KEPT, DEAREST = 0.02, 50.0
 # A rule costs as much as so many candidates a record, whatever it finds; an overlap so much for each token.
@@ -139,7 +141,8 @@ class RulePool(NamedTuple):
         place = min(int(np.searchsorted(SIZES, len(records) / 2)), len(SIZES) - 1)
         kept, everyone = self.kept[place], np.arange(len(self.rules))
         overlaps = np.array([isinstance(rule, Overlap) for rule in self.rules], dtype=bool)
-        if len(records) >= COUNTED_ON * token_bound(MAX_BLOCK, len(records)) and not overlaps.all():
+        large = NEARLY * COUNTED_ON * token_bound(MAX_BLOCK, len(records))
+        if len(records) >= large and not overlaps.all():
             chosen = self._choose_among(np.flatnonzero(~overlaps), kept, records, names)
             if chosen.recall >= ENOUGH_KEPT:
                 return chosen

@@ -10,6 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -250,10 +251,17 @@ class Comparer:
 
     def make_ready(self) -> None:
         """Make what comparisons need of all values, which is otherwise made when the first pairs are compared."""
-        for one in self.prepared:
-            _ = one.scorer
-        for number in self.columns.tokens:
-            _ = self.prepared[number].tokens
+
+        def count_tokens() -> None:
+            for number in self.columns.tokens:
+                _ = self.prepared[number].tokens
+
+        # Tokens need no scorer, so neither waits for the other for ever; half of the work needs no interpreter.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            counting = pool.submit(count_tokens)
+            for one in self.prepared:
+                _ = one.scorer
+            counting.result()
 
     def compare(self, left: Integers, right: Integers, workers: int = -1) -> Features:
         """The features of pairs."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._parallel import Progress, map_in_threads, stage
+from scdp._parallel import Progress, map_in_threads, short_turns, stage
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking
 from scdp.blocking.by_size import BlockingReport, ChosenBlocking
@@ -184,7 +184,7 @@ def search_blocked(blocked: Blocked) -> Searched:
 
 def prepare_blocked(blocked: Blocked) -> tuple[Searched, Comparer]:
     """Index the records, and make ready to compare them: kernels find blocks while Python cleans and parses values."""
-    with ThreadPoolExecutor(max_workers=1) as pool, collection_paused():
+    with ThreadPoolExecutor(max_workers=1) as pool, collection_paused(), short_turns():
         searching = pool.submit(search_blocked, blocked)
         comparer = Comparer.of(blocked.records, blocked.fields)
         comparer.make_ready()

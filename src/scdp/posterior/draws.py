@@ -451,6 +451,15 @@ class ComponentDraws(StoredDraws):
         codes = self.items[first + self.labels_within[found[0] : found[0] + 1][0]]
         return codes.astype(np.int32).reshape(self.shape)
 
+    def take(self, items: Integers) -> SmallIntegers:
+        """Labels (draw, item) of some items in all draws, each an item of its cluster."""
+        place = np.full(self.n, -1)
+        place[self.items] = np.arange(len(self.items))
+        stored = np.flatnonzero(place[items] >= 0)
+        out = np.tile(items.astype(np.int32), (self.n_codes.size, 1))
+        out[:, stored] = self.items[self.columns.take(place[items[stored]])]
+        return out
+
     @property
     def linked(self) -> ComponentItems:
         """The items that are stored, by component."""

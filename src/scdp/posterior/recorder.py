@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from scdp.posterior import Posterior
 
 PAGE_WORDS = 1 << 15
+# Labels of some items in all draws are taken at once where they are so few.
+FEW_LABELS = 10_000_000
 NO_WORDS = np.empty(0, np.uint64)
 TABLES = ("starts", "n_codes", "n_hidden_clusters")
 
@@ -345,6 +347,10 @@ def pack_draws(stored: StoredDraws, items: Integers | None = None) -> PackedDraw
         items = np.arange(stored.n_items)
     known = stored.known[items]
     recorder = DrawRecorder(stored.n_chains, stored.n_draws, known, np.flatnonzero(known < 0), shared=stored.shared)
+    if isinstance(stored, ComponentDraws) and len(items) * stored.n_codes.size <= FEW_LABELS:
+        for draw, row in enumerate(stored.take(items)):
+            recorder.record(*divmod(draw, stored.n_draws), row)
+        return recorder.pack_recorded()
     for place, labels in stored.label_chunks():
         for row, draw in enumerate(range(place.start, place.stop)):
             recorder.record(*divmod(draw, stored.n_draws), labels[row, items])
