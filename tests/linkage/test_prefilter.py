@@ -105,9 +105,9 @@ class Watched:
     def __len__(self) -> int:
         return len(self._column)
 
-    def unequal_pairs(self, left: Any, right: Any, workers: int) -> Any:
-        self._asked.append(len(left))
-        return self._column.unequal_pairs(left, right, workers)
+    def score_values(self, low: Any, high: Any, workers: int) -> Any:
+        self._asked.append(len(low))
+        return self._column.score_values(low, high, workers)
 
 
 def test_what_is_kept_hangs_neither_on_the_order_of_comparisons_nor_on_the_parts(monkeypatch):

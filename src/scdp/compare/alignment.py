@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
+from scdp.compare.kernels import MOST_LETTERS, SPREAD, clear_masks, is_one_edit, jaro_winkler, set_masks
 from scdp.compare.languages.lexicon import Lexicon
 from scdp.compare.names import MOST_WORDS, initials_of
 from scdp.compare.scorers import thread_count
@@ -36,7 +36,6 @@ FEWEST_AT_ONCE = 5_000
 # each text, a power of two between these.
 LEAST_KEPT, MOST_KEPT = 64, 1 << 16
 KEPT_FOR_A_TEXT = 8
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
 # Words that are near enough to stand for each other in long texts, and the fewest letters of such a word.
 SOFT, SHORTEST_SOFT = 0.9, 4
 JOINED, ACRONYM = 0.02, 0.2
@@ -133,8 +132,8 @@ class WordTable:
         out = in_threads(fill, left, right, workers)
         runs, short = self._runs, self._acronyms
         if runs is not None:
-            near = runs[left] == runs[right]
-            out[near] = np.minimum(out[near], np.where(left == right, 0.0, JOINED)[near])
+            near = np.flatnonzero(runs[left] == runs[right])
+            out[near] = np.minimum(out[near], np.where(left[near] == right[near], 0.0, JOINED))
         if runs is not None and short is not None:
             near = ((short[left] >= 0) & (short[left] == runs[right])) | (
                 (short[right] >= 0) & (short[right] == runs[left])

@@ -138,7 +138,6 @@ PAIRS_AT_ONCE = 1 << 20
 # To sort pairs by their values takes as long as to score them, so it is done where it spares this share of them;
 # the share is estimated from the pairs whose values fall into one of so many parts.
 WORTH_SORTING, PARTS = 0.4, 64
-_SPREAD = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -222,28 +221,25 @@ class Prepared:
             a, b = self.codes[left[part]], self.codes[right[part]]
             present = (a != MISSING) & (b != MISSING)
             if present.any():
-                scores = self._scores(np.minimum(a, b)[present], np.maximum(a, b)[present], workers)
-                out[part][present] = scores
+                low, high = (ends(a, b)[present].astype(np.int64) for ends in (np.minimum, np.maximum))
+                out[part][present] = self.score_values(low, high, workers)
         return out
 
-    def unequal_pairs(self, left: NDArray[Any], right: NDArray[Any], workers: int) -> Features:
-        """Distances of pairs of records that have a value each, and not the same."""
-        a, b = self.codes[left], self.codes[right]
-        return self._scores(np.minimum(a, b), np.maximum(a, b), workers)
-
-    def _scores(self, low: Codes, high: Codes, workers: int) -> Features:
+    def score_values(self, low: Integers, high: Integers, workers: int) -> Features:
         """Distances of pairs of values; each distinct pair is scored once where pairs are often the same."""
         n_values = len(self.vocabulary)
-        keys = low.astype(np.int64) * n_values + high
+        keys = low * n_values + high
         if not often_the_same(keys):
-            return self.scorer.pairs(low.astype(np.int64), high.astype(np.int64), workers)
+            return self.scorer.pairs(low, high, workers)
         few, places = np.unique(keys, return_inverse=True)
         return self.scorer.pairs(few // n_values, few % n_values, workers)[places]
 
 
 def often_the_same(keys: Integers) -> bool:
     """Whether many keys occur again, judged by all that fall into one of many parts by their value."""
-    sample = keys[keys.astype(np.uint64) * np.uint64(_SPREAD) < np.uint64(2**64 // PARTS)]
+    from scdp.compare.kernels import take_part
+
+    sample = take_part(keys, PARTS)
     return len(np.unique(sample)) <= (1 - WORTH_SORTING) * len(sample)
 
 

@@ -131,9 +131,8 @@ class PrefilterRun:
         table, floor = self.prefilter.table, self.prefilter.need - SLACK
         places, bound, distances = bound_by_codes(left, right, self.codes, self.equal, self.first, self.unequal, floor)
         for c in self.prefilter.order:
-            todo = np.flatnonzero(distances[:, c] == OPEN)
-            at = places[todo]
-            found = self.comparer.prepared[c].unequal_pairs(left[at], right[at], 1)
+            todo, low, high = find_open(c, left, right, self.codes, places, distances)
+            found = self.comparer.prepared[c].score_values(low, high, 1)
             distances[todo, c] = found
             lower_bounds(found, todo, EDGES, table.ratio[c] * table.layout.share[c], self.unequal[c], bound)
             n_kept = drop_hopeless(floor, places, bound, distances)
@@ -171,6 +170,25 @@ def bound_by_codes(
                 distances[n_found, c] = 0.0 if one == other else OPEN
         n_found += 1
     return places[:n_found].copy(), bounds[:n_found].copy(), distances[:n_found].copy()
+
+
+@kernel
+def find_open(
+    column: int, left: Rows, right: Rows, codes: NDArray[np.int32], places: Integers, distances: Features
+) -> tuple[Integers, Integers, Integers]:
+    """Which pairs have values of a column that are to be compared, and these values: the lower, and the higher code."""
+    todo, low, high = (
+        np.empty(len(places), np.int64),
+        np.empty(len(places), np.int64),
+        np.empty(len(places), np.int64),
+    )
+    n_open = 0
+    for p in range(len(places)):
+        if distances[p, column] == OPEN:
+            one, other = codes[left[places[p]], column], codes[right[places[p]], column]
+            todo[n_open], low[n_open], high[n_open] = p, min(one, other), max(one, other)
+            n_open += 1
+    return todo[:n_open], low[:n_open], high[:n_open]
 
 
 @kernel
