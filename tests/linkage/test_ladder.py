@@ -108,13 +108,27 @@ def test_what_a_rule_costs_is_counted_on_a_sample(monkeypatch):
     np.testing.assert_allclose(by_size.count_candidates(made.data, rules)[0][0], exact[0], rtol=0.3)
 
 
+def test_what_a_rule_costs_is_counted_where_its_blocks_are_seen_as_large_as_they_are(monkeypatch):
+    """In a small sample of a large table, two records of one key would stand for a block above the bound."""
+    made, _ = people(20_000, 3)
+    rules = (equal(prefix("surname", 2)), equal("first_name"))
+    exact = [len(candidate_pairs(made.data, Blocking((rule,), max_block=500))) / len(made) for rule in rules]
+    monkeypatch.setattr(by_size, "COUNTED_ON", 25)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE", 0.02)
+    few = by_size.count_candidates(made.data, rules)[0]
+    np.testing.assert_allclose(few, exact, rtol=0.5)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE", 0.0)
+    assert (by_size.count_candidates(made.data, rules)[0] < 0.5 * np.array(exact)).all()
+
+
 def test_what_an_overlap_costs_is_counted_where_its_rare_tokens_are_seen(monkeypatch):
     made, _ = people(4000, 4)
     rules = (overlap(tokens("surname"), 0.3), overlap(tokens("surname"), 0.4))
     exact = [len(candidate_pairs(made.data, Blocking((rule,)))) / len(made) for rule in rules]
     monkeypatch.setattr(by_size, "COUNTED_ON", 8)
-    monkeypatch.setattr(by_size, "COUNTED_SHARE", 0.5)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE_OF_TOKENS", 0.5)
     np.testing.assert_allclose(by_size.count_candidates(made.data, rules)[0], exact, rtol=0.5)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE_OF_TOKENS", 0.0)
     monkeypatch.setattr(by_size, "COUNTED_SHARE", 0.0)
     assert by_size.count_candidates(made.data, rules)[0].max() < 0.5 * min(exact)
 
@@ -123,7 +137,7 @@ def test_very_large_tables_are_blocked_by_overlaps_only_where_other_rules_keep_t
     made, _ = people(2000, 3)
     names = by_size.list_columns(spec_of(made))
     monkeypatch.setattr(by_size, "COUNTED_ON", 1)
-    monkeypatch.setattr(by_size, "COUNTED_SHARE", 1.0)
+    monkeypatch.setattr(by_size, "COUNTED_SHARE_OF_TOKENS", 1.0)
     monkeypatch.setattr(by_size, "compute_candidate_budget", lambda n: 64.0)
     monkeypatch.setattr(by_size, "token_bound", lambda most, n: 1000)
     monkeypatch.setattr(by_size, "ENOUGH_KEPT", 0.5)

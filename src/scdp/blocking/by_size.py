@@ -32,9 +32,10 @@ from scdp.table.spec import Spec
 
 # Words of a rule and blocks of its key are judged for tables of these numbers of records.
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
-# What a rule makes of a table is counted on so many of its records, what an overlap makes on at least this share of
-# them: the rare tokens that it goes by must be in a sample twice to be seen.
-COUNTED_ON, COUNTED_SHARE = 10_000, 0.05
+# What a rule makes of a table is counted on so many of its records, and at least on the first share of them: in fewer,
+# two with one key would stand for a block above the bound. What an overlap makes is counted on at least the second
+# share: the rare tokens that it goes by must be in a sample twice to be seen.
+COUNTED_ON, COUNTED_SHARE, COUNTED_SHARE_OF_TOKENS = 10_000, 0.01, 0.05
 # So near a size is as good as that size: of a million records some are copies, and are left out before.
 NEARLY = 0.9
 # A rule that keeps fewer of the labelled pairs, or makes more candidates a record, is not considered.
@@ -223,12 +224,12 @@ def count_candidates(records: Records, rules: tuple[Rule, ...]) -> tuple[Floats,
     n = len(records)
     candidates, tokens = np.zeros(len(rules)), np.zeros(len(rules))
     overlaps = np.array([isinstance(rule, Overlap) for rule in rules], dtype=bool)
-    few = draw_sample(records, COUNTED_ON)
+    few = draw_sample(records, max(COUNTED_ON, int(COUNTED_SHARE * n)))
     others = [rule for rule in rules if not isinstance(rule, Overlap)]
     candidates[~overlaps] = [estimate.candidates / max(n, 1) for estimate in few.estimate_all(others)]
     some = [rule for rule in rules if isinstance(rule, Overlap)]
-    size = int(COUNTED_SHARE * n)
-    more = draw_sample(records, size) if some and size > COUNTED_ON else few
+    size = int(COUNTED_SHARE_OF_TOKENS * n)
+    more = draw_sample(records, size) if some and size > few.n_records else few
     candidates[overlaps] = [estimate.candidates / max(n, 1) for estimate in more.estimate_all(some)]
     n_tokens = {
         key: len(few.maker.expression_keys(key).to_lists()[1]) / max(few.n_records, 1)
