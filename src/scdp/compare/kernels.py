@@ -37,7 +37,6 @@ from scdp.compare.amounts import (
 Ids = NDArray[np.int32]
 Rows = NDArray[np.int64]
 Weights = NDArray[np.float64]
-# Spreads numbers over 64 bits.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
