@@ -14,6 +14,8 @@ Hashes = NDArray[np.uint64]
 
 PRIME = np.uint64(0x100000001B3)
 BASIS = np.uint64(0xCBF29CE484222325)
+# A product with it is spread over the high bits.
+MIXER = np.uint64(0x9E3779B97F4A7C15)
 _STIR_1, _STIR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 

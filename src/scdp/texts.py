@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
+from scdp.hashing import MIXER
 
 Codes = NDArray[np.int32]
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
 _SPACE, _HYPHEN, _DOT, _SMALL_A, _SMALL_Z, _TO_SMALL = 32, 45, 46, 97, 122, 32
 
 
@@ -58,7 +58,7 @@ def number_numbers(values: Integers, slots: Codes, codes: Codes, rows: Integers)
     """Write codes and first rows; how many distinct values there are. `slots` is a table of free slots."""
     count, last = 0, len(slots) - 1
     for row in range(len(values)):
-        hashed = np.uint64(values[row]) * _MIXER
+        hashed = np.uint64(values[row]) * MIXER
         slot = np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(last))
         while slots[slot] >= 0 and values[rows[slots[slot]]] != values[row]:
             slot = (slot + 1) & last
@@ -110,9 +110,9 @@ def number_sequences(
         if length == 0:
             codes[row] = -1
             continue
-        hashed = np.uint64(more[row]) * _MIXER
+        hashed = np.uint64(more[row]) * MIXER
         for k in range(length):
-            hashed = (hashed ^ np.uint64(ids[start + k])) * _MIXER
+            hashed = (hashed ^ np.uint64(ids[start + k])) * MIXER
             hashed ^= hashed >> np.uint64(32)
         slot = np.int64(hashed & np.uint64(last))
         while slots[slot] >= 0:
@@ -280,9 +280,9 @@ def split_plain(
             if not is_letter(content[place]):
                 place += 1
                 continue
-            start, hashed = place, _MIXER
+            start, hashed = place, MIXER
             while place < offsets[text + 1] and is_letter(content[place]):
-                hashed = (hashed ^ np.uint64(content[place] | _TO_SMALL)) * _MIXER
+                hashed = (hashed ^ np.uint64(content[place] | _TO_SMALL)) * MIXER
                 hashed ^= hashed >> np.uint64(32)
                 place += 1
             slot = np.int64(hashed & np.uint64(last))

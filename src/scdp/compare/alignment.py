@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.compare.kernels import MOST_LETTERS, SPREAD, clear_masks, is_one_edit, jaro_winkler, set_masks
+from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
 from scdp.compare.languages.lexicon import Lexicon
 from scdp.compare.names import MOST_WORDS, initials_of
 from scdp.compare.scorers import thread_count
+from scdp.hashing import MIXER
 from scdp.texts import WordLists, join_words, number_lists
 
 Rows = NDArray[np.int64]
@@ -314,7 +315,7 @@ def fill_matched(
             for j in range(n_columns):
                 one, other = min(few[i], many[j]), max(few[i], many[j])
                 key = (np.uint64(other) << np.uint64(32)) | np.uint64(one)
-                place = np.int64((key * SPREAD) >> np.uint64(40)) & (len(keys) - 1)
+                place = np.int64((key * MIXER) >> np.uint64(40)) & (len(keys) - 1)
                 if keys[place] != key:
                     kept_costs[place] = word_cost(lexicon, rules, masks, one, other)
                     keys[place] = key

@@ -33,21 +33,21 @@ from scdp.compare.amounts import (
     SWAPPED,
     TWO_PARTS,
 )
+from scdp.hashing import MIXER
 
 Ids = NDArray[np.int32]
 Rows = NDArray[np.int64]
 Weights = NDArray[np.float64]
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
 def take_part(keys: Integers, n_parts: int) -> Integers:
     """The keys that fall into the first of so many parts by their value, as often as they occur."""
-    below = np.uint64(18446744073709551615) // np.uint64(n_parts)
+    below = ~np.uint64(0) // np.uint64(n_parts)
     taken = np.empty(len(keys), np.int64)
     n_taken = 0
     for key in keys:
-        if np.uint64(key) * SPREAD < below:
+        if np.uint64(key) * MIXER < below:
             taken[n_taken] = key
             n_taken += 1
     return taken[:n_taken]

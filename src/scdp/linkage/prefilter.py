@@ -177,13 +177,10 @@ def find_open(
     column: int, left: Rows, right: Rows, codes: NDArray[np.int32], places: Integers, distances: Features
 ) -> tuple[Integers, Integers, Integers]:
     """Which pairs have values of a column that are to be compared, and these values: the lower, and the higher code."""
-    todo, low, high = (
-        np.empty(len(places), np.int64),
-        np.empty(len(places), np.int64),
-        np.empty(len(places), np.int64),
-    )
+    n = len(places)
+    todo, low, high = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     n_open = 0
-    for p in range(len(places)):
+    for p in range(n):
         if distances[p, column] == OPEN:
             one, other = codes[left[places[p]], column], codes[right[places[p]], column]
             todo[n_open], low[n_open], high[n_open] = p, min(one, other), max(one, other)

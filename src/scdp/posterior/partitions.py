@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scdp._compile import kernel
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
-
-MIXER = np.uint64(0x9E3779B97F4A7C15)
+from scdp.hashing import MIXER
 
 
 @kernel

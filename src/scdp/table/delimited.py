@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers
+from scdp.hashing import MIXER
 from scdp.table.records import MOSTLY_DISTINCT, Column, EncodedColumn, Records, header_names, records_of_encoded
 from scdp.texts import Codes
 
 Bytes = NDArray[np.uint8]
 _LINE_FEED, _RETURN, _QUOTE = 10, 13, 34
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
 _FEWEST_SLOTS = 1 << 12
 
 
@@ -166,13 +166,13 @@ def encode_cells(content: Bytes, starts: Integers, ends: Integers) -> tuple[Code
 @kernel
 def copy_cell(content: Bytes, start: int, end: int, joined: Bytes, at: int) -> tuple[int, np.uint64]:
     """Copy a cell without its quotes; the place behind the copy, and a hash of it."""
-    hashed = _MIXER
+    hashed = MIXER
     quoted = start < end and content[start] == _QUOTE
     place, last = (start + 1, end - 1) if quoted else (start, end)
     while place < last:
         byte = content[place]
         joined[at] = byte
-        hashed = (hashed ^ np.uint64(byte)) * _MIXER
+        hashed = (hashed ^ np.uint64(byte)) * MIXER
         hashed ^= hashed >> np.uint64(32)
         at += 1
         # Within quotes, a quote stands there twice.
