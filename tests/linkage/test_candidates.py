@@ -13,7 +13,7 @@ from scdp import compare
 from scdp.blocking import Blocking, candidate_pairs, connected_components, equal, neighbourhood, overlap, prefix, tokens
 from scdp.blocking.by_size import ChosenBlocking
 from scdp.blocking.candidates import make_search
-from scdp.compare.features import Columns, Comparer
+from scdp.compare.features import Columns, Comparer, Pairs
 from scdp.datasets import make_records
 from scdp.linkage import candidates
 from scdp.linkage.candidates import (
@@ -127,6 +127,21 @@ def test_of_all_pairs_those_stay_that_may_be_matches():
     expected = every.select(ensemble.table.log_ratio(every.features) + ensemble.log_odds >= candidates.UNLIKELY)
     assert 0 < len(expected) < len(every) / 2
     np.testing.assert_array_equal([found.left, found.right], [expected.left, expected.right])
+
+
+def test_where_the_evidence_sees_no_matches_those_that_may_be_some_stay():
+    """A seller's wording: few pairs agree a little, and the estimated match rate falls to nothing."""
+    given = blocked()
+    every = Comparer.of(given.records, FIELDS).compare_all()
+    features = np.zeros_like(every.features)
+    features[:, : len(FIELDS)] = 0.95
+    alike = np.arange(0, len(every), len(every) // 20)
+    features[alike, :2] = 0.25
+    assert given.ensemble.evidence is not None
+    table = given.ensemble.evidence.in_table(features, features, len(features))
+    assert table.log_odds_of_match < candidates.UNLIKELY - candidates.MARGIN - table.log_ratio(features).max()
+    found, _ = prefilter_all(Pairs(every.n_items, every.left, every.right, features), given.ensemble)
+    np.testing.assert_array_equal([found.left, found.right], [every.left[alike], every.right[alike]])
 
 
 def test_of_few_records_every_pair_stays():

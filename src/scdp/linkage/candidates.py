@@ -26,7 +26,7 @@ from scdp.components import connected_components
 from scdp.conditions import Conditions
 from scdp.hashing import scatter_rows
 from scdp.io.memory import collection_paused, give_back_memory
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage.ensemble import Ensemble, believable_rates
 from scdp.linkage.evidence import thin
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.linkage.sizes import LaterPartners
@@ -44,6 +44,9 @@ CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
 # Of all pairs of a table those below these log-odds by the evidence are left out. The first look at them is rough, and
 # leaves so much below.
 UNLIKELY, MARGIN = -11.0, 5.0
+# Where true pairs look like strangers, the evidence sees no matches at all, and everything would be left out: the first
+# look takes records to have so many partners at least.
+FEWEST_PARTNERS = 0.01
 # Pairs of this probability tell what a blocking loses of such pairs.
 LIKELY = 0.5
 # So many pairs of a sample are the work of one thread at a time.
@@ -254,8 +257,10 @@ def prefilter_all(pairs: Pairs, ensemble: Ensemble) -> tuple[Pairs, Ensemble]:
     if ensemble.evidence is None or len(pairs) <= MOST_CANDIDATES:
         return pairs, ensemble.set_to_all(pairs)
     some = thin(pairs.features)
-    first = ensemble.evidence.in_table(some, some, len(some))
     n, n_pairs = pairs.n_items, len(pairs)
+    least, most = believable_rates(ensemble.partners, n_pairs, n)
+    rates = max(least, FEWEST_PARTNERS * n / (2.0 * n_pairs)), most
+    first = ensemble.evidence.in_table(some, some, len(some), rates)
     pairs = pairs.select(first.log_ratio(pairs.features) + first.log_odds_of_match >= UNLIKELY - MARGIN)
     there = ensemble.set_to(some, pairs.features, n_pairs, n, LaterPartners(pairs.left, n))
     assert there.table is not None
