@@ -19,7 +19,7 @@ from scdp import EntityResolver
 from scdp.blocking import candidate_pairs
 from scdp.compare.features import Copies
 from scdp.datasets import Labelled
-from scdp.linkage.candidates import MOST_CANDIDATES
+from scdp.linkage.prefilter import MOST_UNFILTERED
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper.datasets import load_historical
@@ -90,7 +90,7 @@ def blocked(model: EntityResolver, test: Labelled, gold: np.ndarray) -> dict[str
     return {
         "copies": len(test) - len(records),
         "candidates": len(pairs),
-        "prefiltered": len(pairs) > MOST_CANDIDATES,
+        "prefiltered": len(pairs) > MOST_UNFILTERED,
         "true_pairs_kept": kept / n_pairs(different),
     }
 

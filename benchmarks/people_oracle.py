@@ -24,7 +24,7 @@ from scdp import EntityResolver
 from scdp.compare.features import Comparer
 from scdp.components import connected_components
 from scdp.datasets import Labelled, make_records
-from scdp.linkage.candidates import Blocked, compare_candidates
+from scdp.engines.candidates import Blocked, compare_candidates
 from scdp.metrics import Contingency, evaluate
 from scdp.resolver_fit import ResolverFit
 from scdp.table.records import Records

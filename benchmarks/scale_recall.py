@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from benchmarks.scale import codes
 from scdp.compare.features import Copies
+from scdp.engines import candidates
 from scdp.engines.local import LocalEngine
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.model_folder import load_model
-from scdp.linkage import candidates
 from scdp.table.readers import read_records
 
 Labels = NDArray[np.int64]

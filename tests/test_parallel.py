@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import numpy as np
 import pytest
 
 from scdp import EntityResolver, resolver_fit
-from scdp._parallel import TURN_SECONDS, map_in_threads, one_thread_a_library, short_turns
+from scdp._parallel import map_in_threads, one_thread_a_library
 
 
 def threads_of_libraries() -> set[int]:
@@ -71,17 +70,3 @@ def test_what_is_queued_is_not_begun_after_an_error(n_ahead):
     with pytest.raises(ValueError, match="the first one fails"):
         list(map_in_threads(work, range(100), 2, stopped, n_ahead=n_ahead))
     assert len(begun) <= 3
-
-
-def test_turns_are_short_for_a_while_and_then_as_before():
-    def fail() -> None:
-        with short_turns():
-            assert sys.getswitchinterval() == pytest.approx(TURN_SECONDS, abs=1e-5)
-            with short_turns():
-                assert sys.getswitchinterval() == pytest.approx(TURN_SECONDS, abs=1e-5)
-            raise KeyError
-
-    before = sys.getswitchinterval()
-    with pytest.raises(KeyError):
-        fail()
-    assert sys.getswitchinterval() == pytest.approx(before)

@@ -29,8 +29,6 @@ REFRESH_SECONDS = 0.2
 LINE_SECONDS = 10.0
 # So often it is seen to that something is said.
 TICK_SECONDS = 0.5
-# A thread that keeps the interpreter's lock gives it to one that waits after so long, in place of 5 milliseconds.
-TURN_SECONDS = 2e-4
 
 
 def count_workers(n_jobs: int | None) -> int:
@@ -38,20 +36,6 @@ def count_workers(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     return n_jobs if n_jobs > 0 else os.cpu_count() or 1
-
-
-@contextmanager
-def short_turns() -> Iterator[None]:
-    """Let no thread wait long for the interpreter's lock.
-
-    Beside a thread of Python alone, one that calls many small kernels would wait for it after each.
-    """
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(TURN_SECONDS, before))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def map_in_threads(

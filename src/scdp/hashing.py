@@ -1,4 +1,4 @@
-"""64-bit hashes of numbers: what streams of chance, keys of blocks and orders of rows are made from.
+"""64-bit hashes of numbers: what streams of chance, keys of blocks, orders and samples of rows are made from.
 
 A hash depends on its numbers alone, so that it is the same on every machine and for every division of the work.
 """
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
+from scdp._typing import Integers
 
 Hashes = NDArray[np.uint64]
 
@@ -50,3 +51,15 @@ def scatter_rows(rows: NDArray[np.int32]) -> NDArray[np.int64]:
     for place in range(len(rows)):
         numbers[place] = np.int64(stir_bits(np.uint64(rows[place]) + BASIS) >> np.uint64(1))
     return numbers
+
+
+# Random pairs of records that show what strangers look like.
+N_STRANGERS = 200_000
+
+
+def draw_strangers(n: int, n_drawn: int = N_STRANGERS) -> tuple[Integers, Integers]:
+    """Random pairs of n records: the same on every machine."""
+    rng = np.random.default_rng(n)
+    one = rng.integers(0, n, n_drawn)
+    other = (one + rng.integers(1, max(n, 2), n_drawn)) % n
+    return np.minimum(one, other), np.maximum(one, other)

@@ -11,12 +11,12 @@ from scdp._parallel import count_workers
 from scdp._typing import Groups, Integers
 from scdp.compile_ahead import compile_ahead
 from scdp.conditions import Conditions
+from scdp.engines.shards import Engine, InThreads
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
 from scdp.estimators.inputs import Rows
 from scdp.io.memory import require
 from scdp.linkage.fit import Choices
-from scdp.linkage.shards import Engine, InThreads
 from scdp.posterior import Posterior
 from scdp.posterior.estimate import check_answer
 from scdp.resolver_fit import ResolverFit

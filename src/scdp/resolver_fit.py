@@ -18,6 +18,8 @@ from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
 from scdp.compare.features import MOST_PAIRS, Columns, Comparer, Copies
 from scdp.conditions import Conditions
+from scdp.engines.candidates import Blocked, learn_in_table
+from scdp.engines.shards import Engine
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.explanation import lose_each, weigh_records
@@ -25,14 +27,12 @@ from scdp.estimators.fitted import Contributions, Reliability, calibration_from_
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
 from scdp.io.parts import PlainParts, array_part, part
-from scdp.linkage.candidates import Blocked, prefilter_all
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.evidence import LARGEST_RATE, log_odds
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
-from scdp.linkage.shards import Engine
+from scdp.linkage.prefilter import prefilter_all
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import ensemble_from_parts, ensemble_to_parts, number, view_from_parts, view_to_parts
-from scdp.linkage.training.answers import learn_in_table
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
 from scdp.posterior import Posterior

@@ -77,5 +77,6 @@ def _few_pairs_allowed() -> Iterator[None]:
     """Take a few hundred records for more than can all be compared with each other."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scdp.resolver_fit.MOST_PAIRS", 1_000)
-        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 500)
+        patch.setattr("scdp.engines.candidates.MOST_CANDIDATES", 500)
+        patch.setattr("scdp.linkage.prefilter.MOST_UNFILTERED", 500)
         yield

@@ -56,7 +56,7 @@ RECORDS = """
 import json
 import sys
 
-import scdp.linkage.candidates
+import scdp.engines.candidates
 import scdp.resolver_fit
 from scdp import EntityResolver, Spec, compare
 
@@ -70,7 +70,7 @@ rows = {
 found = []
 model = EntityResolver(spec=spec, n_draws=4, random_state=0).fit(rows)
 found.append(model.predict(rows).tolist())
-scdp.resolver_fit.MOST_PAIRS = scdp.linkage.candidates.MOST_PAIRS = 5
+scdp.resolver_fit.MOST_PAIRS = scdp.engines.candidates.MOST_PAIRS = 5
 found.append(model.predict(rows).tolist())
 print(json.dumps(found))
 """

@@ -19,13 +19,13 @@ import pytest
 from scdp import EntityResolver, Spec, compare
 from scdp.compare.features import Layout, Pairs
 from scdp.engines import LocalEngine, local
+from scdp.engines import shards as shards_module
 from scdp.engines.local import FinishedShards, ShardWarning, Worker, shard_files
+from scdp.engines.shards import InThreads, label_by_first, split_shards
 from scdp.errors import InputError
 from scdp.io import sealed
-from scdp.linkage import shards as shards_module
 from scdp.linkage.ensemble import Ensemble, Knots, Parameters
 from scdp.linkage.evidence import TableEvidence
-from scdp.linkage.shards import InThreads, label_by_first, split_shards
 from scdp.posterior.linked import LinkedDraws, join_linked
 
 N_DRAWS = 8

@@ -36,17 +36,16 @@ from scdp.blocking import (
     tokens,
     year,
 )
-from scdp.blocking.candidates import make_search
 from scdp.compare.features import Comparer
 from scdp.datasets import make_records
 from scdp.engines import LocalEngine, SparkEngine
+from scdp.engines.candidates import Blocked, compare_candidates, index_records, settle
+from scdp.engines.shards import InThreads
 from scdp.engines.spark_tables import saved
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
-from scdp.linkage.candidates import Blocked, compare_candidates, sample_candidates, settle
 from scdp.linkage.fit import Choices
-from scdp.linkage.shards import InThreads
 from scdp.resolver_fit import ResolverFit
 from scdp.table.decisions import Decision
 from scdp.table.records import Records, records_from
@@ -193,14 +192,14 @@ def check_prefiltered_and_broken_up(spark: Any) -> None:
     people = make_records(4_000, kind="people").data
     blocked = blocked_by(taught_by(600), people)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 1_000)
-        patch.setattr("scdp.linkage.candidates.SETTLED_BY", 1_000)
+        patch.setattr("scdp.engines.candidates.MOST_CANDIDATES", 1_000)
+        patch.setattr("scdp.engines.candidates.SETTLED_BY", 1_000)
         assert check_compared(spark, blocked) > 500
         check_draws(spark, blocked)
         whole = compare_candidates(blocked, workers=1).pairs
         sizes = connected_components(len(people), [(whole.left, whole.right)]).sizes
         most = int(sizes.max()) - 1
-        patch.setattr("scdp.linkage.candidates.MOST_CONNECTED", most)
+        patch.setattr("scdp.engines.candidates.MOST_CONNECTED", most)
         patch.setattr("scdp.engines.spark.MOST_CONNECTED", most)
         assert len(compare_candidates(blocked, workers=1).pairs) < len(whole)
         check_draws(spark, blocked)
@@ -229,10 +228,8 @@ def check_compared(spark: Any, blocked: Blocked) -> int:
 
     wanted = compare_candidates(blocked, workers=1).pairs
     comparer = Comparer.of(blocked.records, FIELDS)
-    search = make_search(blocked.records, blocked.blocking, memory_limit="400MB")
-    rows = np.argsort(search.block_number, kind="stable").astype(np.int32)
-    settled = settle(blocked, comparer, sample_candidates(search, rows, len(rows)))
-    assert (settled.prefilter is None) == (len(rows) <= 1_000)
+    settled = settle(blocked, index_records(blocked))
+    assert (settled.prefilter is None) == (len(blocked.records) <= 1_000)
     table = records_to_spark(spark, blocked.records, 3)
     job = CompareJob(FIELDS, comparer.count(), settled.ensemble, settled.prefilter)
     found = compare_pairs(table, pairs_on_spark(table, blocked.blocking).frame, job)
@@ -260,9 +257,9 @@ def check_clusters_of_20_000_records(spark: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # So that these records are too many for all their pairs, as millions would be.
         patch.setattr("scdp.resolver_fit.MOST_PAIRS", 10_000)
-        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 10_000)
+        patch.setattr("scdp.engines.candidates.MOST_CANDIDATES", 10_000)
         # A sample settles the match rate, as of millions.
-        patch.setattr("scdp.linkage.candidates.SETTLED_BY", 5_000)
+        patch.setattr("scdp.engines.candidates.SETTLED_BY", 5_000)
         model, new = people_model(), people_table(20_000)
         said = people_decisions(20_000)
         one, two, on_spark = (

@@ -14,6 +14,7 @@ from scdp import compare
 from scdp.blocking import connected_components
 from scdp.compare.features import Comparer, Pairs
 from scdp.engines import spark_tables
+from scdp.engines.shards import split_shards
 from scdp.engines.spark import (
     CompareJob,
     check_fields,
@@ -29,7 +30,6 @@ from scdp.engines.spark_keys import following, near_pairs, signed, sort_places
 from scdp.engines.spark_tables import batch_of, group_starts, sliced, whole_groups
 from scdp.errors import InputError, MissingExtraError
 from scdp.linkage.ensemble import Ensemble, Knots
-from scdp.linkage.shards import split_shards
 from scdp.posterior.linked import LinkedDraws, join_linked
 from scdp.table.records import records_from
 

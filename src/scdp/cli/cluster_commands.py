@@ -29,9 +29,9 @@ from scdp.cli.proposal import is_proposed, show_proposal
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
+    from scdp.engines.shards import Engine
     from scdp.estimators.base import Estimator
     from scdp.estimators.result import ClusterResult
-    from scdp.linkage.shards import Engine
     from scdp.report.outputs import Outputs
     from scdp.table.decisions import Decision
     from scdp.table.readers import Reading

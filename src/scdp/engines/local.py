@@ -36,11 +36,7 @@ from scdp._parallel import Progress
 from scdp._typing import Integers
 from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
-from scdp.errors import InputError
-from scdp.io.atomic import PART, find_leftovers, remove
-from scdp.io.sealed import Damaged, read, write
-from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.shards import (
+from scdp.engines.shards import (
     MakeShard,
     OnThisMachine,
     Shard,
@@ -49,6 +45,10 @@ from scdp.linkage.shards import (
     plan_shards,
     sample_in_threads,
 )
+from scdp.errors import InputError
+from scdp.io.atomic import PART, find_leftovers, remove
+from scdp.io.sealed import Damaged, read, write
+from scdp.linkage.ensemble import Ensemble
 from scdp.posterior.linked import LinkedDraws
 
 FORMAT = "scdp-shard-2"

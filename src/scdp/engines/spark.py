@@ -24,6 +24,8 @@ from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.compare.kinds import BUILT_IN
 from scdp.conditions import Conditions
+from scdp.engines.candidates import CUTS, MOST_CONNECTED, Blocked, index_records, link_pairs, settle
+from scdp.engines.shards import ENTRIES_AT_ONCE, BlockedDraws, InThreads, Shard, ties_of
 from scdp.engines.spark_candidates import candidate_pairs
 from scdp.engines.spark_components import components
 from scdp.engines.spark_tables import (
@@ -41,10 +43,8 @@ from scdp.engines.spark_tables import (
     worker_errors,
 )
 from scdp.errors import InputError
-from scdp.linkage.candidates import CUTS, MOST_CONNECTED, Blocked, link_pairs, search_blocked, settle
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
-from scdp.linkage.shards import ENTRIES_AT_ONCE, BlockedDraws, InThreads, Shard, ties_of
 from scdp.posterior.linked import LabelFile, LinkedDraws
 from scdp.table.records import Records
 
@@ -329,16 +329,14 @@ class SparkEngine:
         table = records_to_spark(self.session, blocked.records)
         # Settled here, on a sample, exactly as on one machine.
         told = StepProgress(progress, N_STEPS)
-        with stage("blocking and index"):
-            comparer = Comparer.of(blocked.records, blocked.fields)
-            search, _, sample = search_blocked(blocked)
+        indexed = index_records(blocked, conditions)
         with stage("settling how much evidence says"):
-            settled = settle(blocked, comparer, sample, conditions)
-        job = CompareJob(blocked.fields, comparer.count(), settled.ensemble, settled.prefilter)
+            settled = settle(blocked, indexed, conditions)
+        job = CompareJob(blocked.fields, indexed.comparer.count(), settled.ensemble, settled.prefilter)
         anything = conditions is not None or bool((known >= 0).any())
         given = GivenRows(known, conditions) if anything else None
         sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given, told)
         told.step()
-        report = BlockingReport(settled.recall, search.oversized)
+        report = BlockingReport(settled.recall, indexed.search.oversized)
         with stage("collecting the draws"):
             return BlockedDraws(collected_draws(sampled, n_draws), report)

@@ -1,4 +1,4 @@
-"""The prefilter: of very many candidate pairs those stay that may be matches by the evidence of the table.
+"""The prefilter: of very many pairs those stay that may be matches by the evidence of the table.
 
 What two records can say at most follows from their codes alone: a missing value says nothing, a value that both have is
 worth its rarity, and two different values at most what the best level is worth. Comparisons are then made one after
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Features, Floats, Integers
-from scdp.compare.features import Comparer
-from scdp.linkage.evidence import TableEvidence
+from scdp.compare.features import Comparer, Pairs
+from scdp.linkage.ensemble import Ensemble, believable_rates
+from scdp.linkage.evidence import TableEvidence, thin
 from scdp.linkage.levels import EDGES
+from scdp.linkage.sizes import LaterPartners
 
 # Pairs that are less likely than this by the evidence are dropped: log-odds. Where the learned score finds matches
 # among them the cut is lower, down to the second; of all that may be matches, at most this share is dropped.
@@ -31,6 +33,13 @@ OPEN = np.float32(-1.0)
 ROOM = 1 << 12
 # The order of comparisons is settled by so many candidates.
 MOST_LOOKED_AT = 20_000
+# Where a table has more pairs than this, those below these log-odds by the evidence are left out of all its pairs. The
+# first look at them is rough, and leaves so much below.
+MOST_UNFILTERED = 300_000
+UNLIKELY, MARGIN = -11.0, 5.0
+# Where true pairs look like strangers, the evidence sees no matches at all, and everything would be left out: the first
+# look takes records to have so many partners at least.
+FEWEST_PARTNERS = 0.01
 # So many pairs are filtered at a time: what is known of them stays in the processor's cache.
 PAIRS_AT_ONCE = 1 << 14
 
@@ -216,3 +225,22 @@ def lower_bounds(
                 level += 1
             said = ratio[level]
         bound[places[i]] += said - most
+
+
+def prefilter_all(pairs: Pairs, ensemble: Ensemble) -> tuple[Pairs, Ensemble]:
+    """Of all pairs of a table those that may be matches, and the ensemble set to the table.
+
+    The law learns from candidates where records are many. Every record meets strangers from every cluster if it meets
+    all records, and so many unlikely choices together are not unlikely any more.
+    """
+    if ensemble.evidence is None or len(pairs) <= MOST_UNFILTERED:
+        return pairs, ensemble.set_to_all(pairs)
+    some = thin(pairs.features)
+    n, n_pairs = pairs.n_items, len(pairs)
+    least, most = believable_rates(ensemble.partners, n_pairs, n)
+    rates = max(least, FEWEST_PARTNERS * n / (2.0 * n_pairs)), most
+    first = ensemble.evidence.in_table(some, some, len(some), rates)
+    pairs = pairs.select(first.log_ratio(pairs.features) + first.log_odds_of_match >= UNLIKELY - MARGIN)
+    there = ensemble.set_to(some, pairs.features, n_pairs, n, LaterPartners(pairs.left, n))
+    assert there.table is not None
+    return pairs.select(there.table.log_ratio(pairs.features) + there.log_odds >= UNLIKELY), there

@@ -20,7 +20,7 @@ from scdp.compare.distances import Distances, safe_unit
 from scdp.compare.features import Comparer, Pairs
 from scdp.conditions import Conditions
 from scdp.errors import InputError
-from scdp.linkage.candidates import draw_strangers
+from scdp.hashing import draw_strangers
 from scdp.linkage.training.folds import LabelledPairs, choose_whole, take_whole_clusters
 from scdp.table.records import Records
 from scdp.table.spec import Spec

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
-from scdp.linkage.shards import label_by_first
+from scdp.engines.shards import label_by_first
 from scdp.posterior import Posterior
 from scdp.posterior.pairs import count_pairs_by_component
 from scdp.posterior.partitions import ComponentItems, find_components, take_columns

@@ -16,12 +16,14 @@ import numpy as np
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.compare.features import MOST_PAIRS, Comparer, Neighbours, Pairs
+from scdp.engines.candidates import Blocked, compare_candidates
+from scdp.engines.shards import label_by_first
 from scdp.estimators.inputs import Compared
-from scdp.linkage.candidates import Blocked, compare_candidates, draw_strangers, prefilter_all
+from scdp.hashing import draw_strangers
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
+from scdp.linkage.prefilter import prefilter_all
 from scdp.linkage.sampling.forward import sample_partition, stream_of
-from scdp.linkage.shards import label_by_first
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.resolver_fit import ResolverFit
 from scdp.review.beliefs import Beliefs

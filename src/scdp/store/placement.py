@@ -21,12 +21,12 @@ from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.components import connected_components
 from scdp.conditions import Conditions
+from scdp.engines.shards import InThreads
 from scdp.estimators.base import Estimator
 from scdp.estimators.checks import labels_from
 from scdp.estimators.inputs import Compared, settle_conditions
-from scdp.linkage.candidates import N_STRANGERS, draw_strangers
+from scdp.hashing import N_STRANGERS, draw_strangers
 from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.shards import InThreads
 from scdp.linkage.sizes import LaterPartners
 from scdp.posterior import Posterior
 from scdp.posterior.recorder import pack_linked

@@ -15,9 +15,8 @@ import numpy as np
 
 from scdp._parallel import StepProgress
 from scdp._typing import Integers
-from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
+from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
-from scdp.linkage.candidates import Blocked, prefilter_all, settle_blocked
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold, sample_matches
 from scdp.linkage.training.posterior import MODE_STEPS, PRIOR_SPREAD, UNTUNED, Prior, draw_members, maximise
@@ -96,24 +95,3 @@ def learn_from_answers(
     )
     matches = sample_matches([empty._replace(cluster=compared.cluster)], n_records, None, rng)
     return replace(ensemble, members=members, matches=matches if len(matches.weight) else None)
-
-
-def learn_in_table(blocked: Blocked, conditions: Conditions, seed: int) -> tuple[Ensemble, Integers]:
-    """The ensemble of some records with members that learned from decided pairs, as these stand among the records.
-
-    Beside it, the clusters of the records that teach. The ensemble is not set to the table when it leaves: that is done
-    for each table that it clusters.
-    """
-    compared = ComparedPairs.of(conditions)
-    if not len(compared.left):
-        return blocked.ensemble, compared.cluster
-    comparer = Comparer.of(blocked.records, blocked.fields)
-    left, right = compared.rows[compared.left], compared.rows[compared.right]
-    pairs = Pairs(len(compared.rows), compared.left, compared.right, comparer.compare(left, right))
-    n = len(blocked.records)
-    if n * (n - 1) // 2 <= MOST_PAIRS:
-        there = prefilter_all(comparer.compare_all(), blocked.ensemble)[1]
-    else:
-        there = settle_blocked(blocked, comparer, conditions)
-    learned = learn_from_answers(there, compared, pairs, n, seed)
-    return replace(blocked.ensemble, members=learned.members, matches=learned.matches), compared.cluster

@@ -19,8 +19,8 @@ from scdp.blocking.by_size import BlockingReport
 from scdp.compare.features import Pairs
 from scdp.components import connected_components
 from scdp.conditions import Conditions
+from scdp.engines.candidates import Blocked, compare_candidates
 from scdp.io.memory import give_back_memory
-from scdp.linkage.candidates import Blocked, compare_candidates
 from scdp.linkage.ensemble import Ensemble
 from scdp.posterior.linked import LinkedDraws, join_linked
 

@@ -15,21 +15,21 @@ from scdp.blocking.by_size import ChosenBlocking
 from scdp.blocking.candidates import make_search
 from scdp.compare.features import Columns, Comparer, Pairs
 from scdp.datasets import make_records
-from scdp.linkage import candidates
-from scdp.linkage.candidates import (
+from scdp.engines import candidates
+from scdp.engines.candidates import (
     Blocked,
     KeptPairs,
     break_up,
     compare_candidates,
-    draw_strangers,
     in_sample,
-    prefilter_all,
     sample_candidates,
     sampled_share,
     sort_pairs,
 )
+from scdp.hashing import draw_strangers
+from scdp.linkage import prefilter
 from scdp.linkage.fit import Choices, fit_ensemble
-from scdp.linkage.prefilter import CUT
+from scdp.linkage.prefilter import CUT, prefilter_all
 from scdp.linkage.sources import RecordSource
 from scdp.table.records import records_from
 from scdp.table.spec import Spec
@@ -124,7 +124,7 @@ def test_of_all_pairs_those_stay_that_may_be_matches():
     assert ensemble.table is not None
     # All pairs say about the same of the table as those that may be matches.
     assert abs(ensemble.log_odds - given.ensemble.set_to_all(every).log_odds) < 0.1
-    expected = every.select(ensemble.table.log_ratio(every.features) + ensemble.log_odds >= candidates.UNLIKELY)
+    expected = every.select(ensemble.table.log_ratio(every.features) + ensemble.log_odds >= prefilter.UNLIKELY)
     assert 0 < len(expected) < len(every) / 2
     np.testing.assert_array_equal([found.left, found.right], [expected.left, expected.right])
 
