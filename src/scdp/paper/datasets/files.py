@@ -77,6 +77,8 @@ def find_source(name: str) -> Source:
 
 TIMEOUT_SECONDS = 30.0
 _CHUNK = 1 << 16
+# Not pooch: it writes all that a server sends, however much is expected, and follows redirects to plain http
+# (benchmarks.dataset_libraries). With a downloader of our own against both, it would spare us some ten lines.
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -230,6 +232,9 @@ def check(source: Source, file: File) -> str:
     return "" if digest_of(place) == file.sha256 else "digest differs from the published file's"
 
 
+# Not rdata: a file of 73 bytes makes it ask for 16 GB, one of 254 bytes keeps it busy for longer than 20 seconds, and
+# it has no bound on what a file unpacks to (benchmarks.dataset_libraries). It needs pandas and xarray, and would spare
+# us some 120 lines.
 _SYMBOL, _PAIRLIST, _CHARACTERS, _LOGICAL, _INTEGER, _REAL, _STRINGS, _LIST = 1, 2, 9, 10, 13, 14, 16, 19
 _NIL, _REFERENCE = 254, 255
 _HAS_ATTRIBUTES, _HAS_TAG = 1 << 9, 1 << 10
