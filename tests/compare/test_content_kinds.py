@@ -300,9 +300,6 @@ def test_shared_nats_equal_the_slow_twin(kind):
         records = Records({"x": np.array([_list(chance) or None for _ in range(300)], dtype=object)})
         prepared = compare.make_comparison(kind, "x").prepare(records)
         left, right = (np.array([chance.randrange(300) for _ in range(2000)]) for _ in range(2))
-    if kind == "count_difference":
-        # Its values are shares, which different texts may have in common: go by the texts' places.
-        prepared = Prepared(prepared.comparison, prepared.codes, list(range(len(prepared.vocabulary))))
     tokens = tokens_by_record(prepared)
     counted = twins.Counted(tokens)
     score = counted.largest_shared_nats if kinds.BUILT_IN[kind].forms else counted.shared_nats
@@ -313,7 +310,7 @@ def test_shared_nats_equal_the_slow_twin(kind):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", sorted(set(kinds.BUILT_IN) - {"count_difference"}))
+@pytest.mark.parametrize("kind", sorted(kinds.BUILT_IN))
 def test_a_part_with_the_counts_of_all_is_compared_as_the_whole(kind):
     """As a worker of Spark does it, which has the cells of some records and how common values are among all."""
     chance = random.Random(kind)

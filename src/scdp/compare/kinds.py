@@ -143,7 +143,7 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "count_difference": Kind(
         "share",
-        lambda prepared: NumberScorer(prepared.vocabulary, 1.0),
+        lambda prepared: NumberScorer(prepared.shares(), 1.0),
         levels=((0.01, "values about as common"), (1.0, "a common value and a rare one")),
     ),
     "shared_coauthors": Kind(

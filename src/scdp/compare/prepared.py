@@ -193,6 +193,11 @@ class Prepared:
                 out[part][present] = self.tokens.shared_nats(a[present], b[present], forms)
         return out
 
+    def shares(self) -> NDArray[np.float64]:
+        """How common each value is: shares of the records that have one, so that it is the same in a larger table."""
+        tokens = self.tokens
+        return tokens.counts / tokens.n_records
+
     def numbers(self) -> NDArray[np.float64]:
         """The numbers of the records that have one."""
         return np.asarray(self.vocabulary, dtype=np.float64)[self.codes[self.codes != MISSING]]
@@ -262,7 +267,7 @@ def prepare_all(comparisons: Sequence[Comparison], records: Records) -> Iterator
             found = _encoded(comparison, columns, partial(row_of, records))
         if key in keys[place + 1 :]:
             kept[key] = found
-        yield _prepared(comparison, *found)
+        yield Prepared(comparison, *found)
 
 
 def row_of(records: Records, row: int) -> str:
@@ -313,15 +318,7 @@ def encode_cells(
 
     `place_of` names a row to people, for messages.
     """
-    return _prepared(comparison, *_encoded(comparison, columns, place_of), frequencies)
-
-
-def _prepared(
-    comparison: Comparison, codes: Codes, vocabulary: Sequence[Any], frequencies: Frequencies | None = None
-) -> Prepared:
-    if comparison.kind_details.value == "share":
-        vocabulary = _shares(codes, len(vocabulary))
-    return Prepared(comparison, codes, vocabulary, frequencies)
+    return Prepared(comparison, *_encoded(comparison, columns, place_of), frequencies)
 
 
 def _encoded(
@@ -354,12 +351,6 @@ def _without_missing(moved: Codes, values: list[Any], codes: Codes) -> tuple[Cod
         moved = np.where(present, np.cumsum(present) - 1, MISSING).astype(np.int32)[moved]
         values = list(compress(values, present.tolist()))
     return moved[codes], values
-
-
-def _shares(codes: NDArray[Any], n_values: int) -> list[float]:
-    # Shares and not counts: proportional within one data set, and the same thing in a larger one.
-    counts = np.bincount(codes[codes != MISSING], minlength=n_values)
-    return (counts / max(counts.sum(), 1)).tolist()
 
 
 def refuse_bad_cells(
