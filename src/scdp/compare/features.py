@@ -291,7 +291,11 @@ class Comparer:
             code = one.codes[row]
             same = code != MISSING and code == one.codes[other]
             n_with_it = int((one.codes == code).sum()) if same else None
-            found.append(one.comparison.in_words(distance, n_with_it))
+            years = one.years_between(row, other)
+            if years is not None and not np.isnan(distance):
+                # In words it is the values that differ, whatever that counts.
+                distance = one.values_apart(row, other)
+            found.append(one.comparison.in_words(distance, n_with_it, years))
         return tuple(found)
 
     def time_pairs(self, left: Integers, right: Integers) -> Floats:
@@ -415,8 +419,8 @@ class Copies:
 
 
 def _compared_columns(records: Records, spec: Spec) -> Iterator[EncodedColumn]:
-    """Each column that is compared, as codes."""
-    for name in dict.fromkeys(name for field in spec.fields for name in field.columns):
+    """Each column that is compared, or says when, as codes."""
+    for name in dict.fromkeys(name for field in spec.fields for name in field.columns_read):
         column = records.encoded(name)
         if column is None:
             column = EncodedColumn.of([None if cell is None else str(cell) for cell in records[name].tolist()])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scdp.compare.cells import require_people
 from scdp.compare.languages.letters import word_set, words_of
 
 if TYPE_CHECKING:
@@ -108,6 +109,23 @@ def parse_full_name(text: str, in_text: bool = False) -> PersonName | None:
     return PersonName(tuple(words[:MOST_WORDS]), sex, suffix) if words else None
 
 
+def parse_with_nameparser(text: str) -> PersonName | None:
+    """The parts of a name as the library nameparser finds them: it knows more titles and suffixes.
+
+    Example
+    -------
+    >>> parse_with_nameparser("The Hon. Jane Doe, R.N., B.S.N.")
+    PersonName(words=('jane', 'doe'), sex=0, suffix=0)
+    """
+    found = require_people("nameparser", 'parser="nameparser"').HumanName(text)
+    whole = f"{found.first} {found.middle} {found.last}"
+    words = _without_particles(words_of(whole), whole)
+    titles, suffixes = words_of(found.title), words_of(found.suffix)
+    sex = next((1 if word in _MAN else 2 for word in titles if word in _MAN or word in _WOMAN), 0)
+    suffix = next((_SUFFIXES[word] for word in suffixes if word in _SUFFIXES), 0)
+    return PersonName(tuple(words[:MOST_WORDS]), sex, suffix) if words else parse_person_name(text)
+
+
 def _parted(found: re.Match[str]) -> str:
     """Initials one by one, unless they are a degree or, after a first and a last name, "JR"."""
     letters, before = found.group(), found.string[: found.start()].split()
@@ -169,6 +187,12 @@ class NameList(Sequence[PersonName]):
 
     def __len__(self) -> int:
         return len(self.said)
+
+    def list_tokens(self) -> tuple[Sequence[Any], NDArray[np.int32], NDArray[np.int64]]:
+        """The words, those of each name, and where each name's start."""
+        from scdp.texts import make_sets
+
+        return list(self.lists.words), *make_sets(self.lists.ids, self.lists.starts)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):

@@ -95,7 +95,7 @@ def _side(records: SparkRecords, names: Sequence[str], side: str) -> Any:
 
 
 def _columns_of(fields: Sequence[Comparison]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(column for comparison in fields for column in comparison.columns))
+    return tuple(dict.fromkeys(column for comparison in fields for column in comparison.columns_read))
 
 
 def _compare(job: CompareJob, source: str, batches: Iterable[Any]) -> Iterator[Any]:
