@@ -33,9 +33,7 @@ def _phone(chance: random.Random) -> str:
     return f"{lead}{digits[:3]} {digits[3:]}{chance.choice(['', '', ' ext 12', 'FLOW', ' x9'])}"
 
 
-@pytest.mark.parametrize(
-    "settings", [{"parser": "nameparser"}, {"clean": ["latin"]}, {"clean": ["latin", "lower"], "nicknames": NAMES}]
-)
+@pytest.mark.parametrize("settings", [{"clean": ["latin"]}, {"clean": ["latin", "lower"], "nicknames": NAMES}])
 def test_names_by_libraries_equal_the_slow_twin(settings):
     groups = number_groups(tuple(map(twin_names, settings["nicknames"]))) if "nicknames" in settings else None
     twin = twins.person_name
@@ -92,23 +90,8 @@ def test_any_alphabet_becomes_latin():
     assert edits.block(["Ω mega", "łódź"], ["o MEGA", "lodz"])[[0, 1], [0, 1]].max() == 0.0
 
 
-def test_titles_and_suffixes():
-    plain, parsed = compare.person_name("x"), compare.person_name("x", parser="nameparser")
-    for one, other in (
-        ("Steven Hardman, MD, FACS", "Steven Hardman"),
-        ("Jane Doe, R.N., B.S.N.", "Jane Doe"),
-        ("Rabbi Jonathan Sacks", "Jonathan Sacks"),
-    ):
-        assert parsed.block([one], [other])[0, 0] == 0.0
-        assert plain.block([one], [other])[0, 0] > 0.05
-    assert parsed.block(["John Smith Jr."], ["John Smith III"])[0, 0] == pytest.approx(0.3)
-    assert parsed.block(["Mr. Smith"], ["Mrs. Smith"])[0, 0] == pytest.approx(0.5)
-    assert np.isnan(parsed.block(["?!"], ["Smith"])[0, 0])
-
-
 SETTINGS = {
     "phonenumbers": lambda: compare.phone("tel", region="GB"),
-    "nameparser": lambda: compare.person_name("name", parser="nameparser"),
     "anyascii": lambda: compare.edit("name", clean=["latin"]),
 }
 
@@ -132,7 +115,7 @@ def test_settings_are_kept_in_the_file(tmp_path):
         "e",
         [
             compare.phone("tel", region="GB"),
-            compare.person_name("name", parser="nameparser", nicknames={"Margaret": ["Peggy", "Greta"]}),
+            compare.person_name("name", nicknames={"Margaret": ["Peggy", "Greta"]}),
             compare.edit("name", clean=["latin", "lower"]),
         ],
     )
@@ -140,7 +123,6 @@ def test_settings_are_kept_in_the_file(tmp_path):
     path.write_text(spec.to_toml(), encoding="utf-8")
     assert Spec.from_toml(path) == spec
     assert 'region = "GB"' in spec.to_toml()
-    assert 'parser = "nameparser"' in spec.to_toml()
     assert '["margaret", "peggy", "greta"]' in spec.to_toml()
 
 
@@ -169,7 +151,5 @@ def test_nicknames_may_be_in_a_file(tmp_path):
 def test_unknown_settings_are_refused():
     with pytest.raises(ComparisonError, match="there is no region 'UK'"):
         compare.phone("tel", region="UK")
-    with pytest.raises(ComparisonError, match="there is no parser 'nameparse'; did you mean 'nameparser'"):
-        compare.person_name("name", parser="nameparse")
     with pytest.raises(ComparisonError, match="edit has no option 'region'"):
         compare.make_comparison("edit", "name", region="GB")

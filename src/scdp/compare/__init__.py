@@ -106,7 +106,6 @@ def _describe(constructor: Constructor) -> Constructor:
         own += 'order : "dmy", "mdy" or None\n    How numbers that leave it open are read.\n'
     if "nicknames" in constructor.__annotations__:
         own += "nicknames : lists of names, or a mapping, optional\n    In place of our own table.\n"
-        own += 'parser : "nameparser", optional\n    Who finds titles and suffixes, if not we (`scdp[people]`).\n'
     if "region" in constructor.__annotations__:
         own += 'region : str, optional\n    The country of numbers without its code, such as "GB" (`scdp[people]`).\n'
     sections = indent(SECTIONS.format(column=next(iter(constructor.__annotations__)), own=own), "    ")
@@ -266,7 +265,6 @@ def shared_coauthors(column: Columns, threshold: float = 0.1, **common: Unpack[C
 def person_name(
     column: Columns,
     nicknames: Iterable[Iterable[str]] | Mapping[str, Iterable[str]] | None = None,
-    parser: str | None = None,
     **common: Unpack[Common],
 ) -> Comparison:
     """Words of a name matched with words: [0, 1].
@@ -281,7 +279,7 @@ def person_name(
     >>> print(person_name("name").block(["Robert Smith"], ["Smith, Bob"]))
     [[0.025]]
     """
-    return make_comparison("person_name", column, nicknames=nicknames, parser=parser, **common)
+    return make_comparison("person_name", column, nicknames=nicknames, **common)
 
 
 @_describe

@@ -25,8 +25,7 @@ from scdp.compare.prepared import KEPT, LONGEST_CELL, Frequencies, Prepared, enc
 from scdp.errors import InputError
 from scdp.table.records import Column, Records
 
-OPTIONS = ("scale", "separator", "threshold", "order", "region", "nicknames", "parser")
-PARSERS = ("nameparser",)
+OPTIONS = ("scale", "separator", "threshold", "order", "region", "nicknames")
 # Options that `fit` learns where they are not given.
 LEARNED = ("scale", "order")
 
@@ -71,7 +70,6 @@ class Comparison:
     frequencies: Frequencies | None = None
     region: str | None = None
     nicknames: NameGroups | None = None
-    parser: str | None = None
     time: str | None = None
     half_life: float | None = None
 
@@ -116,9 +114,6 @@ class Comparison:
         """Refuse what needs a library that is missing, before any record is read."""
         if "latin" in self.clean:
             require_people("anyascii", LATIN)
-        if self.parser is not None:
-            _check_known(self.parser, PARSERS, "parser", "parser")
-            require_people(self.parser, f'parser="{self.parser}"')
         if self.region is not None:
             _check_known(self.region, known_regions(), "region", "region")
 

@@ -95,14 +95,6 @@ def _dates(comparison: Comparison, texts: Sequence[str]) -> list[Any]:
     return [amounts.parse_date(text, order) for text in texts]
 
 
-def _names(comparison: Comparison, texts: Sequence[str]) -> list[Any]:
-    return list(map(names.parse_person_name if comparison.parser is None else names.parse_with_nameparser, texts))
-
-
-def _many_names(comparison: Comparison, texts: Sequence[str]) -> tuple[Codes, Sequence[Any]] | None:
-    return names.parse_person_names(texts) if comparison.parser is None else None
-
-
 def _phones(comparison: Comparison, texts: Sequence[str]) -> list[Any]:
     region = comparison.region
     return [amounts.parse_phone(text) if region is None else amounts.parse_phone_of(text, region) for text in texts]
@@ -162,9 +154,9 @@ BUILT_IN: dict[str, Kind] = {
     "person_name": Kind(
         "parts",
         lambda prepared: words.PersonScorer(prepared.vocabulary, prepared.comparison.nicknames),
-        options={"nicknames": None, "parser": None},
-        parse=_names,
-        parse_many=_many_names,
+        options={"nicknames": None},
+        parse=_each(names.parse_person_name),
+        parse_many=lambda comparison, texts: names.parse_person_names(texts),
         tokens=lambda name: name.words,
         levels=_levels(
             "name",

@@ -236,8 +236,7 @@ def value_key(comparison: Comparison) -> Hashable:
     """Equal for comparisons that take the same values from records."""
     kind = comparison.kind_details
     value = {"share": "text", "parts": comparison.kind}.get(kind.value, kind.value)
-    options = (comparison.separator, comparison.order, comparison.region, comparison.parser)
-    settings = (comparison.clean, comparison.missing, options)
+    settings = (comparison.clean, comparison.separator, comparison.missing, comparison.order, comparison.region)
     return comparison.columns, comparison.of, kind.part, settings, value, comparison.frequencies
 
 

@@ -30,7 +30,7 @@ MOST_FIELDS = 500
 # The reader of TOML takes time in the square of the parts of a dotted key.
 MOST_DOTS = 100
 OPTION_KEYS = ("of", "clean", "scale", "separator", "threshold", "order", "missing", "frequencies", "region",
-               "nicknames", "parser", "time", "half_life", "name")  # fmt: skip
+               "nicknames", "time", "half_life", "name")  # fmt: skip
 FIELD_KEYS = ("kind", "column", *OPTION_KEYS)
 
 
