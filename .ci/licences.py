@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 # Extras that users install; those for tests and checks are for developers alone.
-EXTRAS = ("plots", "pandas", "polars", "review", "excel", "zstd", "spark")
+EXTRAS = ("plots", "pandas", "polars", "people", "review", "excel", "zstd", "spark")
 HEAD = """# Licences of what scdp installs
 
 As the packages state them themselves; `make licences` writes this page (but not what `scdp[arviz]`

@@ -219,10 +219,13 @@ TWINS: dict[str, Callable[[Any, Any], float]] = {
 WEIGHED = ("tfidf", "rare_words", "qgram_tfidf", "soft_tokens", "contained_tokens", "codes_in_text")
 
 
-def prepared_pairs(kind: str, seed: int = 0) -> tuple[Prepared, np.ndarray, np.ndarray]:
+def prepared_pairs(
+    kind: str, seed: int = 0, make: Callable[[random.Random], str] | None = None, **settings: Any
+) -> tuple[Prepared, np.ndarray, np.ndarray]:
     """Random cells, and pairs of which some are near: each cell with another, and with one that differs in a letter."""
     chance = random.Random(f"{kind} {seed}")
-    cells: list[str | None] = [None, *(MAKERS[kind](chance) or None for _ in range(599))]
+    make = make or MAKERS[kind]
+    cells: list[str | None] = [None, *(make(chance) or None for _ in range(599))]
     spoilt = []
     for cell in cells[:300]:
         place = chance.randrange(len(cell)) if cell else 0
@@ -233,7 +236,7 @@ def prepared_pairs(kind: str, seed: int = 0) -> tuple[Prepared, np.ndarray, np.n
     left, right = (np.array([chance.randrange(900) for _ in range(N_PAIRS)]) for _ in range(2))
     left[:300], right[:300] = np.arange(300), np.arange(600, 900)
     separator = ";" if kind.endswith("overlap") else None
-    comparison = compare.make_comparison(kind, "x", separator=separator)
+    comparison = compare.make_comparison(kind, "x", separator=separator, **settings)
     records = Records({"x": np.array(cells, dtype=object)})
     return comparison.prepare(records), left, right
 
@@ -265,15 +268,19 @@ def twin_of(kind: str, prepared: Prepared) -> Callable[[Any, Any], float]:
 @pytest.mark.parametrize("kind", sorted(MAKERS))
 def test_pairs_equal_the_slow_twin(kind):
     prepared, left, right = prepared_pairs(kind)
+    check_twin(prepared, left, right, twin_of(kind, prepared))
+
+
+def check_twin(prepared: Prepared, left: np.ndarray, right: np.ndarray, twin: Callable[[Any, Any], float]) -> None:
     found = prepared.pairs(left, right, 2)
-    wanted = np.array(list(expected(prepared, left, right, twin_of(kind, prepared))))
+    wanted = np.array(list(expected(prepared, left, right, twin)))
     assert np.isnan(wanted).any()
     assert len(np.unique(wanted[~np.isnan(wanted)])) > 1
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
     np.testing.assert_array_equal(found, prepared.pairs(right, left, 1))
     assert np.nanmin(found) >= 0
     assert np.nanmax(found) <= 1
-    if kind != "codes_in_text":
+    if prepared.comparison.kind != "codes_in_text":
         same = prepared.pairs(left, left, 1)
         np.testing.assert_allclose(same[~np.isnan(same)], 0, atol=1e-6)
 
@@ -300,9 +307,6 @@ def test_shared_nats_equal_the_slow_twin(kind):
         records = Records({"x": np.array([_list(chance) or None for _ in range(300)], dtype=object)})
         prepared = compare.make_comparison(kind, "x").prepare(records)
         left, right = (np.array([chance.randrange(300) for _ in range(2000)]) for _ in range(2))
-    if kind == "count_difference":
-        # Its values are shares, which different texts may have in common: go by the texts' places.
-        prepared = Prepared(prepared.comparison, prepared.codes, list(range(len(prepared.vocabulary))))
     tokens = tokens_by_record(prepared)
     counted = twins.Counted(tokens)
     score = counted.largest_shared_nats if kinds.BUILT_IN[kind].forms else counted.shared_nats
@@ -313,7 +317,7 @@ def test_shared_nats_equal_the_slow_twin(kind):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", sorted(set(kinds.BUILT_IN) - {"count_difference"}))
+@pytest.mark.parametrize("kind", sorted(kinds.BUILT_IN))
 def test_a_part_with_the_counts_of_all_is_compared_as_the_whole(kind):
     """As a worker of Spark does it, which has the cells of some records and how common values are among all."""
     chance = random.Random(kind)
@@ -471,14 +475,33 @@ def test_placeholders_are_missing():
 
 
 def test_nicknames_can_be_replaced():
-    comparison = compare.person_name("x")
-    try:
-        compare.use_nicknames([("peggy", "zbigniew")])
-        assert comparison.block(["Peggy"], ["Zbigniew"])[0, 0] == pytest.approx(0.05)
-        assert comparison.block(["Bob"], ["Robert"])[0, 0] > 0.2
-    finally:
-        compare.use_nicknames(compare.default_nicknames())
-    assert comparison.block(["Bob"], ["Robert"])[0, 0] == pytest.approx(0.05)
+    own = compare.person_name("x", nicknames=[("Peggy", "Zbigniew"), ("zoë", "Z")])
+    assert own.block(["Peggy"], ["Zbigniew"])[0, 0] == pytest.approx(0.05)
+    assert own.block(["Bob"], ["Robert"])[0, 0] > 0.2
+    mapped = compare.person_name("x", nicknames={"Zbigniew": ["Peggy"], "Zoe": ["Z"]})
+    cells = ["Peggy", "Zbigniew", "Zoë", "Bob", "Robert"]
+    np.testing.assert_array_equal(mapped.block(cells), own.block(cells))
+    more = compare.person_name("x", nicknames=(*compare.default_nicknames(), ("peggy", "zbigniew")))
+    for comparison in (more, compare.person_name("x", nicknames=compare.default_nicknames())):
+        np.testing.assert_array_equal(
+            comparison.block(["Bob"], cells[2:]), compare.person_name("x").block(["Bob"], cells[2:])
+        )
+    assert more.block(["Peggy"], ["Zbigniew"])[0, 0] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "some groups of names"),
+        (["bob", "robert"], "must be lists of names, not 'bob'"),
+        ([["bob", 3]], "must be lists of names"),
+        ([["bob", "mary ann"]], "nicknames have 'mary ann'; each must be one word"),
+        ([["bob", ""]], "nicknames have ''"),
+    ],
+)
+def test_nicknames_that_are_none(given, message):
+    with pytest.raises(InputError, match=message):
+        compare.person_name("x", nicknames=given)
 
 
 def test_distances_in_words():
@@ -543,7 +566,7 @@ def test_plain_texts_are_read_as_others_are():
 def test_what_words_cost_is_that_of_the_plain_form_also_where_too_few_letters_are_shared():
     rng = np.random.default_rng(11)
     words = sorted({"".join(rng.choice(list("abcdefgh"), rng.integers(1, 9))) for _ in range(150)})
-    lexicon = Lexicon.of(words, with_nicknames=False)
+    lexicon = Lexicon.of(words)
     masks = np.zeros((1, lexicon.n_letters), np.uint64)
     n_far = 0
     for one, other in combinations(range(len(words)), 2):

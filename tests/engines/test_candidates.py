@@ -139,7 +139,7 @@ def test_where_the_evidence_sees_no_matches_those_that_may_be_some_stay():
     features[alike, :2] = 0.25
     assert given.ensemble.evidence is not None
     table = given.ensemble.evidence.in_table(features, features, len(features))
-    assert table.log_odds_of_match < candidates.UNLIKELY - candidates.MARGIN - table.log_ratio(features).max()
+    assert table.log_odds_of_match < prefilter.UNLIKELY - prefilter.MARGIN - table.log_ratio(features).max()
     found, _ = prefilter_all(Pairs(every.n_items, every.left, every.right, features), given.ensemble)
     np.testing.assert_array_equal([found.left, found.right], [every.left[alike], every.right[alike]])
 

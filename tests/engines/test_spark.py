@@ -36,6 +36,7 @@ from scdp.blocking import (
     tokens,
     year,
 )
+from scdp.compare import Comparison
 from scdp.compare.features import Comparer
 from scdp.datasets import make_records
 from scdp.engines import LocalEngine, SparkEngine
@@ -100,6 +101,7 @@ def test_spark_gives_what_one_machine_gives(spark_or_skip: Any, subtests: pytest
         check_errors,
         check_20_000_records,
         check_prefiltered_and_broken_up,
+        check_counts_and_times,
         check_clusters_of_20_000_records,
         check_digest,
         check_a_lost_executor,
@@ -205,19 +207,44 @@ def check_prefiltered_and_broken_up(spark: Any) -> None:
         check_draws(spark, blocked)
 
 
+def check_counts_and_times(spark: Any) -> None:
+    """What is counted over all records, fades with time or is read by a library is the same on workers."""
+    fields = (
+        compare.person_name(["first_name", "surname"], clean=["latin"], nicknames=[("mary", "molly")]),
+        compare.count_difference("surname"),
+        compare.tfidf("street", time="seen"),
+        compare.phone("phone", region="GB"),
+        compare.edit("postcode"),
+    )
+    people = with_times(make_records(2_000, kind="people").data)
+    blocked = blocked_by(taught_by(600, fields), people, fields)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 1_000)
+        patch.setattr("scdp.linkage.candidates.SETTLED_BY", 1_000)
+        assert check_compared(spark, blocked) > 500
+        check_draws(spark, blocked)
+
+
+def with_times(records: Records) -> Records:
+    """Records with a column of years, and some without one."""
+    years = np.random.default_rng(0).integers(1990, 2020, len(records))
+    cells = np.array([None if year < 1995 else str(year) for year in years], dtype=object)
+    return Records({**records.columns, "seen": cells}, records.source)
+
+
 @cache
-def taught_by(n: int) -> ResolverFit:
+def taught_by(n: int, fields: tuple[Comparison, ...] = FIELDS) -> ResolverFit:
     """A model of so many people, without trees; it is not changed by who uses it."""
     made = make_records(n, kind="people", seed=1)
-    rows = Compared(made.data, SPEC, np.ones(len(FIELDS)), blocked=True)
+    rows = Compared(with_times(made.data), Spec("entity", fields), np.ones(len(fields)), blocked=True)
     clusters = np.unique(made.clusters, return_inverse=True)[1]
-    names = tuple(field.name for field in FIELDS)
+    names = tuple(field.name for field in fields)
     return ResolverFit.train(rows, clusters, None, names, Choices(boosted=False, n_members=2), seed=0)
 
 
-def blocked_by(fitted: ResolverFit, records: Records) -> Blocked:
-    chosen = fitted.ladder.choose(records, SPEC)._replace(recall=1.0)
-    return Blocked(records, FIELDS, fitted.ensemble, lambda: chosen)
+def blocked_by(fitted: ResolverFit, records: Records, fields: tuple[Comparison, ...] = FIELDS) -> Blocked:
+    chosen = fitted.ladder.choose(records, Spec("entity", fields))._replace(recall=1.0)
+    return Blocked(records, fields, fitted.ensemble, lambda: chosen)
 
 
 def check_compared(spark: Any, blocked: Blocked) -> int:
@@ -227,11 +254,11 @@ def check_compared(spark: Any, blocked: Blocked) -> int:
     from scdp.engines.spark_tables import records_to_spark
 
     wanted = compare_candidates(blocked, workers=1).pairs
-    comparer = Comparer.of(blocked.records, FIELDS)
+    comparer = Comparer.of(blocked.records, blocked.fields)
     settled = settle(blocked, index_records(blocked))
     assert (settled.prefilter is None) == (len(blocked.records) <= 1_000)
     table = records_to_spark(spark, blocked.records, 3)
-    job = CompareJob(FIELDS, comparer.count(), settled.ensemble, settled.prefilter)
+    job = CompareJob(tuple(blocked.fields), comparer.count(), settled.ensemble, settled.prefilter)
     found = compare_pairs(table, pairs_on_spark(table, blocked.blocking).frame, job)
     told = found.orderBy("left", "right").toArrow()
     np.testing.assert_array_equal([told["left"], told["right"]], [wanted.left, wanted.right])

@@ -152,3 +152,18 @@ def test_the_cut_is_lower_where_the_learned_score_finds_matches_below_it():
     assert choose_cut(log_odds[:900], probability[:900]) == CUT
     assert choose_cut(log_odds - 30, probability) == LOWEST_CUT
     assert choose_cut(log_odds, np.zeros(6000)) == CUT
+
+
+@pytest.mark.parametrize("match_rate", [1e-6, 1e-3])
+def test_differences_that_fade_with_time_are_filtered_alike(match_rate: float):
+    rng = np.random.default_rng(1)
+    columns = {name: PEOPLE[name] for name in PEOPLE.names}
+    columns["seen"] = np.array([str(year) for year in rng.integers(1980, 2020, len(PEOPLE))], dtype=object)
+    records = records_from(columns)
+    fields = (
+        compare.jaro_winkler("surname", time="seen"),
+        compare.token_set("street", time="seen", half_life=2.0),
+        compare.date("birth_date").fit(records),
+    )
+    found = check(Comparer.of(records, fields), some_evidence(4, fields, match_rate))
+    assert 0 < found < 300 * 299 // 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -15,13 +15,17 @@ from scdp.compare.content import SORTS
 from scdp.compare.languages.nicknames import nickname_groups
 from scdp.compare.languages.sounds import SHORTEST_SOUND, SOUNDS, spelling_key
 
+GroupsOf = Callable[[str], frozenset[int]]
 
-def word_cost(one: str, other: str, initial: float, nickname: float, shortened: float = 1.0) -> float:
+
+def word_cost(
+    one: str, other: str, initial: float, nickname: float, shortened: float = 1.0, groups_of: GroupsOf = nickname_groups
+) -> float:
     if len(one) == 1 or len(other) == 1:
         return initial if one[0] == other[0] else 1.0
     if any(map(str.isdigit, one + other)):
         return 1.0
-    if nickname < 1 and nickname_groups(one) & nickname_groups(other):
+    if nickname < 1 and groups_of(one) & groups_of(other):
         return nickname
     if nickname < 1 and spelling_key(one) == spelling_key(other):
         return nickname
@@ -63,7 +67,13 @@ def venue(a: Any, b: Any) -> float:
 
 
 def matched_words(
-    a: Sequence[str], b: Sequence[str], initial: float, nickname: float, extra: float, shortened: float = 1.0
+    a: Sequence[str],
+    b: Sequence[str],
+    initial: float,
+    nickname: float,
+    extra: float,
+    shortened: float = 1.0,
+    groups_of: GroupsOf = nickname_groups,
 ) -> float | None:
     if not a or not b:
         return None
@@ -75,7 +85,10 @@ def matched_words(
             many.remove(word)
     cheapest = min(
         (
-            sum(word_cost(one, other, initial, nickname, shortened) for one, other in zip(few, chosen, strict=True))
+            sum(
+                word_cost(one, other, initial, nickname, shortened, groups_of)
+                for one, other in zip(few, chosen, strict=True)
+            )
             for chosen in permutations(many, len(few))
         ),
         default=0.0,
@@ -83,8 +96,8 @@ def matched_words(
     return min(cheapest / n_few + extra * (n_many - n_few) / n_many, 1.0)
 
 
-def person_name(a: Any, b: Any) -> float:
-    found = matched_words(a.words, b.words, 0.1, 0.05, 0.2)
+def person_name(a: Any, b: Any, groups_of: GroupsOf = nickname_groups) -> float:
+    found = matched_words(a.words, b.words, 0.1, 0.05, 0.2, groups_of=groups_of)
     assert found is not None
     if "".join(a.words) == "".join(b.words):
         found = min(found, 0.0 if a == b else 0.02)
@@ -227,6 +240,13 @@ def phone(a: str, b: str) -> float:
     if len(wrong) == 1 or turned:
         return 0.2
     return 0.8 if int(one[:4]) == int(other[:4]) else 1.0
+
+
+def relaxed(distance: float, year: float | None, other: float | None, half_life: float) -> float:
+    """Of the part of a distance that is above a half, half is left after every half-life."""
+    if year is None or other is None or not distance > 0.5:
+        return distance
+    return 0.5 + (distance - 0.5) * 0.5 ** (abs(year - other) / half_life)
 
 
 def two_parts(a: Sequence[str], b: Sequence[str], weights: tuple[float, float]) -> float:

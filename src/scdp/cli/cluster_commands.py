@@ -244,7 +244,7 @@ def require_columns(records: Records, model: Estimator) -> None:
     """Refuse records that lack a column that the model compares or names records by."""
     spec = model.spec
     assert spec is not None
-    names = dict.fromkeys(name for field in spec.fields for name in field.columns)
+    names = dict.fromkeys(name for field in spec.fields for name in field.columns_read)
     records.require(*names, *(name for name in (spec.id, spec.group, spec.source) if name is not None))
 
 

@@ -221,8 +221,8 @@ def spec_of(
         return replace(base, entity=entity, fields=found.fields, id=id_column, group=group) if base else found
     fields = base.fields
     for field in fields:
-        records.require(*field.columns)
-        if entity in field.columns:
+        records.require(*field.columns_read)
+        if entity in field.columns_read:
             raise InputError(
                 f"the entity column {entity!r} is compared by {field.name!r}, which gives the answer away; "
                 "leave that field out of the spec"

@@ -3,18 +3,19 @@
 A missing or empty value gives NaN, never a large distance. Every function takes `of=` (a part of the cell:
 "first_of_list", "head", "abbreviation", "digits", "year"), `clean=` (steps, in order), `missing=` (texts that stand for
 a missing cell, such as "N/A"), `frequencies=` (how many records have each value elsewhere, such as names in a country:
-what a shared value tells follows from these) and `name=`.
+what a shared value tells follows from these), `time=` (a column of dates: a difference counts less after years),
+`half_life=` (after how many it counts half) and `name=`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import indent
 from typing import TypedDict, TypeVar, Unpack
 
 from scdp.compare.comparison import Comparison, ComparisonError, make_comparison
 from scdp.compare.kinds import known_kinds, register_kind
-from scdp.compare.languages.nicknames import default_nicknames, use_nicknames
+from scdp.compare.languages.nicknames import default_nicknames
 
 __all__ = [
     "Comparison",
@@ -59,7 +60,6 @@ __all__ = [
     "title",
     "token_set",
     "url",
-    "use_nicknames",
     "venue",
     "year",
 ]
@@ -76,6 +76,8 @@ class Common(TypedDict, total=False):
     separator: str | None
     missing: Sequence[str]
     frequencies: Mapping[str, int] | None
+    time: str | None
+    half_life: float | None
 
 
 SECTIONS = """\
@@ -84,7 +86,7 @@ Parameters
 {column} : str or sequence of str
     The column, or several that are read as one.
 {own}**common
-    `of`, `clean`, `name`, `separator`, `missing` and `frequencies`, as the module says.
+    `of`, `clean`, `name`, `separator`, `missing`, `frequencies`, `time` and `half_life`, as the module says.
 
 Returns
 -------
@@ -102,6 +104,10 @@ def _describe(constructor: Constructor) -> Constructor:
         own += "threshold : float\n    Names whose edit distance is below it are the same.\n"
     if "order" in constructor.__annotations__:
         own += 'order : "dmy", "mdy" or None\n    How numbers that leave it open are read.\n'
+    if "nicknames" in constructor.__annotations__:
+        own += "nicknames : lists of names, or a mapping, optional\n    In place of our own table.\n"
+    if "region" in constructor.__annotations__:
+        own += 'region : str, optional\n    The country of numbers without its code, such as "GB" (`scdp[people]`).\n'
     sections = indent(SECTIONS.format(column=next(iter(constructor.__annotations__)), own=own), "    ")
     constructor.__doc__ = (constructor.__doc__ or "").replace("    Example\n", f"{sections}\n    Example\n")
     return constructor
@@ -256,7 +262,11 @@ def shared_coauthors(column: Columns, threshold: float = 0.1, **common: Unpack[C
 
 
 @_describe
-def person_name(column: Columns, **common: Unpack[Common]) -> Comparison:
+def person_name(
+    column: Columns,
+    nicknames: Iterable[Iterable[str]] | Mapping[str, Iterable[str]] | None = None,
+    **common: Unpack[Common],
+) -> Comparison:
     """Words of a name matched with words: [0, 1].
 
     Titles in front and particles inside are dropped, order does not count, letters of other alphabets are written in
@@ -269,7 +279,7 @@ def person_name(column: Columns, **common: Unpack[Common]) -> Comparison:
     >>> print(person_name("name").block(["Robert Smith"], ["Smith, Bob"]))
     [[0.025]]
     """
-    return make_comparison("person_name", column, **common)
+    return make_comparison("person_name", column, nicknames=nicknames, **common)
 
 
 @_describe
@@ -363,15 +373,17 @@ def pages(column: Columns, **common: Unpack[Common]) -> Comparison:
 
 
 @_describe
-def phone(column: Columns, **common: Unpack[Common]) -> Comparison:
+def phone(column: Columns, region: str | None = None, **common: Unpack[Common]) -> Comparison:
     """0 where the shorter number ends the longer; 0.1 the last 7 digits, 0.2 one digit off, 0.8 the area: [0, 1].
+
+    With a region, whole numbers are compared with the code of their country.
 
     Example
     -------
     >>> print(phone("tel").block(["+1 (212) 555-0123"], ["2125550123"]))
     [[0.]]
     """
-    return make_comparison("phone", column, **common)
+    return make_comparison("phone", column, region=region, **common)
 
 
 @_describe

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
 from scdp.compare.languages.lexicon import Lexicon
+from scdp.compare.languages.nicknames import NameGroups, number_groups
 from scdp.compare.names import MOST_WORDS, initials_of
 from scdp.compare.scorers import thread_count
 from scdp.hashing import MIXER
@@ -84,11 +85,13 @@ class WordTable:
     """Lists of words ready to be matched by `rules`.
 
     `joined` says whether texts are near whose words are the same run of letters, and `acronyms` whether a word is near
-    to words whose first letters it has.
+    to words whose first letters it has. `nicknames` are taken in place of our own, where words are names.
     """
 
-    def __init__(self, lists: WordLists, rules: Rules, joined: bool, acronyms: bool) -> None:
-        self._lexicon = Lexicon.of(lists.words, rules.nickname < 1)
+    def __init__(
+        self, lists: WordLists, rules: Rules, joined: bool, acronyms: bool, nicknames: NameGroups | None = None
+    ) -> None:
+        self._lexicon = Lexicon.of(lists.words, number_groups(nicknames) if rules.nickname < 1 else None)
         self._starts, self._ids = lists.starts, lists.ids
         self._rules = rules
         # Of threads that are done; each takes one that no other has.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.cells import Codes, year
+from scdp.compare.cells import Codes, require_people, year
 from scdp.compare.languages.letters import to_latin, words_of
 from scdp.compare.languages.months import MONTHS
 from scdp.compare.languages.quantities import parse_amount
@@ -361,6 +361,30 @@ def parse_phone(text: str) -> str | None:
     return digits[-MOST_DIGITS:] if len(digits) >= FEWEST_DIGITS else None
 
 
+def parse_phone_of(text: str, region: str) -> str | None:
+    """The digits of a number of a country, with its code; those of `parse_phone` where it can be no whole number.
+
+    Example
+    -------
+    >>> parse_phone_of("8 (495) 123-45-67 ext. 5", "RU"), parse_phone_of("+7 495 1234567", "RU")
+    ('74951234567', '74951234567')
+    """
+    phonenumbers = require_people("phonenumbers", "a region of phones")
+    try:
+        found = phonenumbers.parse(text, region)
+    except phonenumbers.NumberParseException:
+        return parse_phone(text)
+    # A local number, without its area, says as much of others as its digits do.
+    if phonenumbers.is_possible_number_with_reason(found) != phonenumbers.ValidationResult.IS_POSSIBLE:
+        return parse_phone(text)
+    return phonenumbers.format_number(found, phonenumbers.PhoneNumberFormat.E164)[1:][-MOST_DIGITS:]
+
+
+def known_regions() -> frozenset[str]:
+    """Countries by their two letters, as phones know them."""
+    return frozenset(require_people("phonenumbers", "a region of phones").SUPPORTED_REGIONS)
+
+
 @dataclass(frozen=True, eq=False)
 class PhoneList(Sequence[str]):
     """Phone numbers as whole numbers; none begins with a zero. Digits beyond `width`, if there is one, are left out."""
@@ -376,14 +400,14 @@ class PhoneList(Sequence[str]):
             return [self[k] for k in range(*place.indices(len(self)))]
         return str(self.numbers[place])[-self.width :]
 
-    def ends(self) -> tuple[Codes, PhoneList]:
-        """By number the place of its last digits, by which it is shared, among the distinct ones; and these."""
+    def list_tokens(self) -> tuple[Sequence[Any], Codes, Integers]:
+        """The distinct last digits, by which numbers are shared, and by number the place of its own."""
         from scdp.texts import number_values
 
         # A digit in front tells the end of a longer number, which may begin with zeros, from a shorter one.
         longer = self.numbers >= 10 ** (LAST_DIGITS - 1)
         codes, rows = number_values(self.numbers % 10**LAST_DIGITS + 10**LAST_DIGITS * longer)
-        return codes, PhoneList(self.numbers[rows], LAST_DIGITS)
+        return PhoneList(self.numbers[rows], LAST_DIGITS), codes, np.arange(len(self) + 1, dtype=np.int64)
 
 
 def parse_phones(texts: Sequence[str]) -> tuple[Codes, PhoneList] | None:

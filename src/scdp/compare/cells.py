@@ -7,12 +7,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from importlib import import_module
+from itertools import chain
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.errors import InputError
+from scdp._typing import Integers
+from scdp.errors import InputError, MissingExtraError
 from scdp.table.records import Column, EncodedColumn
 
 STANDARD: tuple[str, ...] = ("lower", "punctuation", "accents", "spaces")
@@ -41,12 +44,28 @@ def _accents(text: str) -> str:
     return unicodedata.normalize("NFC", bare)
 
 
+def _latin(text: str) -> str:
+    return text if text.isascii() else require_people("anyascii", LATIN).anyascii(text)
+
+
+LATIN = 'the cleaning step "latin"'
+
+
+def require_people(package: str, purpose: str) -> Any:
+    """A library of the extra `people`; one sentence says how to install it where it is missing."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(package, "people", purpose) from error
+
+
 STEPS: dict[str, Callable[[str], str]] = {
     "lower": str.lower,
     "punctuation": lambda text: text.translate(_PUNCTUATION),
     "accents": _accents,
     "spaces": lambda text: " ".join(text.split()),
     "sorted": lambda text: " ".join(sorted(text.split())),
+    "latin": _latin,
 }
 
 
@@ -188,7 +207,7 @@ _SPARE_SPACE = ("  ", f" {_BORDER}", f"{_BORDER} ", *"\t\n\v\f\r\x1c\x1d\x1e\x1f
 _SPACES = re.compile(r"\s+")
 _AT_BORDER = re.compile(" ?\0 ?")
 # Steps that go by single characters of ASCII or, as spaces, mind the borders.
-_IN_ONE = {"lower", "punctuation", "accents", "spaces"}
+_IN_ONE = {"lower", "punctuation", "accents", "spaces", "latin"}
 
 
 def encode(values: Sequence[_Value]) -> tuple[Codes, list[_Value]]:
@@ -309,3 +328,93 @@ class Frequencies:
         """The counts of tokens, at least 1 and at most `n_records`."""
         found = np.fromiter((self.counts.get(token, self.unlisted) for token in tokens), np.float64, len(tokens))
         return np.clip(found, 1, max(self.n_records, 1))
+
+
+@runtime_checkable
+class ListsTokens(Protocol):
+    """Values that are kept as arrays and list their tokens faster than one by one."""
+
+    def list_tokens(self) -> tuple[Sequence[Any], NDArray[np.int32], Integers]:
+        """Tokens, the ids of each value's one after the other, and where each value's start."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a vocabulary: value v has `ids[starts[v]:starts[v + 1]]`, ascending, each once.
+
+    `texts` are the tokens by id, `counts` how many of `n_records` records have each. With `whole`, the token of a
+    value is the value itself.
+    """
+
+    texts: Sequence[Any]
+    ids: NDArray[np.int32]
+    starts: Integers
+    counts: NDArray[np.float64]
+    n_records: int
+    whole: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[Any],
+        n_of_value: NDArray[np.int64],
+        tokens_of: Callable[[Any], Iterable[Any]] | None,
+        frequencies: Frequencies | None = None,
+    ) -> Tokens:
+        """`n_of_value` is how many records have each value; without `tokens_of` the value is the only token."""
+        whole = tokens_of is None
+        texts: Sequence[Any]
+        if tokens_of is None:
+            texts, ids = list(values), np.arange(len(values), dtype=np.int32)
+            starts = np.arange(len(values) + 1, dtype=np.int64)
+        elif isinstance(values, ListsTokens):
+            texts, ids, starts = values.list_tokens()
+        else:
+            texts, ids, starts = _listed([tuple(tokens_of(value)) for value in values])
+        n_records = int(n_of_value.sum())
+        if frequencies is not None:
+            return cls(texts, ids, starts, frequencies.of(texts), max(frequencies.n_records, 1), whole)
+        weights = np.repeat(n_of_value, np.diff(starts))
+        counts = np.bincount(ids, weights=weights, minlength=len(texts))
+        return cls(texts, ids, starts, np.maximum(counts, 1.0), max(n_records, 1), whole)
+
+    @property
+    def nats(self) -> NDArray[np.float64]:
+        """What sharing each token tells."""
+        return np.log(self.n_records / self.counts)
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """The counts by token, to be supplied elsewhere."""
+        counts = self.counts.astype(np.int64).tolist()
+        return Frequencies(self.n_records, dict(zip(self.texts, counts, strict=True)))
+
+    def shared_nats(self, left: Integers, right: Integers, forms: bool = False) -> NDArray[np.float64]:
+        """The nats of the tokens that the values left[p] and right[p] share: their sum, or with `forms` the largest."""
+        if self.whole:
+            return np.where(left == right, self.nats[left], 0.0)
+        from scdp.compare.kernels import fill_largest_shared, fill_shared
+
+        out = np.empty(len(left))
+        fill = fill_largest_shared if forms else fill_shared
+        fill(self.ids, self.starts, self.nats, left, right, out)
+        return np.maximum(out, 0.0)
+
+
+def _listed(tokens: Sequence[Sequence[Any]]) -> tuple[list[Any], NDArray[np.int32], Integers]:
+    """Distinct tokens in ascending order, the ids of each list one after the other, and where each list starts.
+
+    Within a list ids ascend, and each is there once.
+    """
+    every = list(chain.from_iterable(tokens))
+    texts = sorted(set(every))
+    places = dict(zip(texts, range(len(texts)), strict=True))
+    ids = np.fromiter(map(places.__getitem__, every), np.int64, len(every))
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    if counts.max(initial=0) > 1:
+        keys = np.unique(np.repeat(np.arange(len(tokens)), counts) * max(len(texts), 1) + ids)
+        ids = keys % max(len(texts), 1)
+        counts = np.bincount(keys // max(len(texts), 1), minlength=len(tokens))
+    starts = np.zeros(len(tokens) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return texts, ids.astype(np.int32), starts

@@ -11,21 +11,21 @@ import difflib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp._typing import Integers
-from scdp.compare.amounts import ORDERS, learn_order
-from scdp.compare.cells import STANDARD, STEPS, TRANSFORMS, distinct_texts
+from scdp.compare.amounts import ORDERS, known_regions, learn_order
+from scdp.compare.cells import LATIN, STANDARD, STEPS, TRANSFORMS, distinct_texts, require_people
 from scdp.compare.kinds import BUILT_IN, Kind, known_kinds
-from scdp.compare.prepared import LONGEST_CELL, Frequencies, Prepared, encode_cells, row_of
+from scdp.compare.languages.nicknames import NameGroups, read_groups
+from scdp.compare.prepared import KEPT, LONGEST_CELL, Frequencies, Prepared, encode_cells, prepare_all
 from scdp.errors import InputError
 from scdp.table.records import Column, Records
 
-OPTIONS = ("scale", "separator", "threshold", "order")
+OPTIONS = ("scale", "separator", "threshold", "order", "region", "nicknames")
 # Options that `fit` learns where they are not given.
 LEARNED = ("scale", "order")
 
@@ -33,6 +33,8 @@ LEARNED = ("scale", "order")
 SCALE_PERCENTILE = 95
 SCALE_SAMPLE = 1000
 MOST_STEPS = 20
+# After so many years a difference counts half, unless the user says otherwise.
+HALF_LIFE = 5.0
 # Distances of equal values are off by less than this.
 ROUNDING = 1e-6
 
@@ -51,7 +53,8 @@ class Comparison:
 
     Several columns are joined by a space. Cells that are one of `missing`, in capitals or not, have no value. `of`
     takes a part of the raw text, then come the `clean` steps. How rare a value is follows from `frequencies`, or from
-    the records at hand.
+    the records at hand. With `time`, a column of dates, what is more than half way from equal counts half as much for
+    every `half_life` years that two records lie apart: an address of ten years ago says less.
     """
 
     name: str
@@ -65,6 +68,10 @@ class Comparison:
     order: str | None = None
     missing: tuple[str, ...] = ()
     frequencies: Frequencies | None = None
+    region: str | None = None
+    nicknames: NameGroups | None = None
+    time: str | None = None
+    half_life: float | None = None
 
     def __post_init__(self) -> None:
         _check_columns(self.columns)
@@ -76,13 +83,15 @@ class Comparison:
         for step in self.clean:
             _check_known(step, STEPS, "cleaning step", "clean")
         self._check_options()
+        self._check_time()
+        self._check_libraries()
 
     def _check_options(self) -> None:
         for option in OPTIONS:
             if getattr(self, option) is not None and option not in self.allowed_options:
                 allowed = ", ".join(self.allowed_options) or "none"
                 raise ComparisonError(f"{self.kind} has no option {option!r} (its options: {allowed})", option)
-        for option in ("scale", "threshold"):
+        for option in ("scale", "threshold", "half_life"):
             value = getattr(self, option)
             if value is not None and not 0 < value < float("inf"):
                 raise ComparisonError(f"{option} must be a positive number, not {value}", option)
@@ -95,6 +104,19 @@ class Comparison:
         if self.frequencies is not None and self.kind_details.value == "share":
             raise ComparisonError(f"{self.kind} has no use for frequencies; leave them out", "frequencies")
 
+    def _check_time(self) -> None:
+        if self.time is None and self.half_life is not None:
+            raise ComparisonError("half_life is about time; name a column of dates by time", "half_life")
+        if self.time is not None and (not isinstance(self.time, str) or not self.time or self.time in self.columns):
+            raise ComparisonError(f"time must be the name of another column, not {self.time!r}", "time")
+
+    def _check_libraries(self) -> None:
+        """Refuse what needs a library that is missing, before any record is read."""
+        if "latin" in self.clean:
+            require_people("anyascii", LATIN)
+        if self.region is not None:
+            _check_known(self.region, known_regions(), "region", "region")
+
     @property
     def kind_details(self) -> Kind:
         return known_kinds()[self.kind]
@@ -104,6 +126,11 @@ class Comparison:
         """The options that this comparison may carry."""
         own = tuple(self.kind_details.options)
         return (*own, "separator") if self.of == "first_of_list" and "separator" not in own else own
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The columns that are compared, and that of times."""
+        return self.columns if self.time is None else (*self.columns, self.time)
 
     @property
     def range(self) -> str:
@@ -126,8 +153,8 @@ class Comparison:
         frequencies
             How many records have each value or token; without them, these records are counted.
         """
-        columns = [records.encoded(column) or records[column] for column in self.columns]
-        return encode_cells(self, columns, partial(row_of, records), frequencies)
+        (prepared,) = prepare_all([self], records)
+        return replace(prepared, supplied=frequencies)
 
     def fit(self, records: Records) -> Comparison:
         """This comparison with its scale or order learned; refuses a field in which no record has a value."""
@@ -138,6 +165,11 @@ class Comparison:
             raise InputError(
                 f"{records.source}: column {column!r} has no {wanted} in any of {len(records)} records; "
                 f"leave {self.name!r} out or choose another comparison"
+            )
+        if prepared.times is not None and not np.isfinite(prepared.times).any():
+            raise InputError(
+                f"{records.source}: column {self.time!r} has no date in any of {len(records)} records; "
+                f"leave time out of {self.name!r} or name another column"
             )
         if not self.needs_fit:
             return self
@@ -163,7 +195,7 @@ class Comparison:
         prepared = self._prepare_cells(values)
         return prepared.pairs(np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64), workers)
 
-    def in_words(self, distance: float, n_with_it: int | None = None) -> str:
+    def in_words(self, distance: float, n_with_it: int | None = None, years: float | None = None) -> str:
         """What a distance says of two cells, for people.
 
         Parameters
@@ -172,6 +204,8 @@ class Comparison:
             As this comparison gives it; NaN where a cell is missing.
         n_with_it
             How many records have the value that the two share, these two included.
+        years
+            How far apart in time the two records are, if that counts.
 
         Example
         -------
@@ -181,6 +215,8 @@ class Comparison:
         if np.isnan(distance):
             return "missing"
         phrase = self.kind_details.in_words(distance if distance > ROUNDING else 0.0)
+        if years is not None and distance > KEPT and years >= 1.0:
+            return f"{phrase}, {years:.0f} years later" if years >= 1.5 else f"{phrase}, one year later"
         if n_with_it is None or distance > ROUNDING or self.kind_details.value == "share":
             return phrase
         # Some kinds call two values alike that are not equal, and have no words for equal ones.
@@ -203,7 +239,9 @@ def make_comparison(
     name: str | None = None,
     missing: Iterable[str] = (),
     frequencies: Mapping[str, int] | Frequencies | None = None,
-    **options: float | str | None,
+    time: str | None = None,
+    half_life: float | None = None,
+    **options: Any,
 ) -> Comparison:
     """A comparison with its kind's defaults filled in.
 
@@ -224,6 +262,10 @@ def make_comparison(
     frequencies : mapping of str to int, optional
         How many records have each value elsewhere, such as names in a country: rarity follows from these in place of
         the records at hand. A value that is not listed is as rare as the rarest that is.
+    time : str, optional
+        A column of dates: the farther apart two records are, the less does a difference count.
+    half_life : float, optional
+        After so many years it counts half; 5 unless given.
     **options
         Options of the kind, such as `scale`.
 
@@ -248,8 +290,16 @@ def make_comparison(
             frequencies = Frequencies.given(frequencies)
         except InputError as error:
             raise ComparisonError(str(error), "frequencies") from error
+    if options.get("nicknames") is not None:
+        try:
+            options["nicknames"] = read_groups(options["nicknames"])
+        except InputError as error:
+            raise ComparisonError(str(error), "nicknames") from error
+    if time is not None and half_life is None:
+        half_life = HALF_LIFE
     settings: dict[str, Any] = {**details.options, **{k: v for k, v in options.items() if v is not None}}
-    return Comparison(title, kind, names, of, steps, missing=tuple(missing), frequencies=frequencies, **settings)
+    settings |= {"missing": tuple(missing), "frequencies": frequencies, "time": time, "half_life": half_life}
+    return Comparison(title, kind, names, of, steps, **settings)
 
 
 def learned_scale(numbers: NDArray[np.float64]) -> float:

@@ -358,7 +358,9 @@ def _fill(out: NDArray[np.float32], prepared: Prepared, members: NDArray[np.int6
         table, rows, columns = _table(prepared, rest, min(rows_at_once, len(rest)), workers)
         for rank, row in enumerate(rows.tolist()):
             count = len(rest) - rank - 1
-            out[position : position + count] = table[row][columns[rank + 1 :]]
+            place = first + rank
+            found = table[row][columns[rank + 1 :]]
+            out[position : position + count] = prepared.relax(found, members[place], members[place + 1 :])
             position += count
 
 

@@ -167,11 +167,15 @@ class Pairs:
 
 
 class Columns(NamedTuple):
-    """Which features a spec gives: comparisons whose values have nats, and those whose tokens have."""
+    """Which features a spec gives: comparisons whose values have nats, and those whose tokens have.
+
+    `shares` are the comparisons of how common values are.
+    """
 
     fields: tuple[Comparison, ...]
     values: tuple[int, ...]
     tokens: tuple[int, ...]
+    shares: tuple[int, ...]
     layout: Layout
 
     @classmethod
@@ -189,10 +193,10 @@ class Columns(NamedTuple):
                 values.append(number)
             rarity.append(keys[key])
         tokens = tuple(number for number, field in enumerate(fields) if field.kind_details.tokens is not None)
-        columns = [None if field.kind_details.value == "share" else field.columns for field in fields]
-        return cls(
-            tuple(fields), tuple(values), tokens, Layout.of(columns, rarity, [find_family(field) for field in fields])
-        )
+        shares = tuple(number for number, field in enumerate(fields) if field.kind_details.value == "share")
+        columns = [None if number in shares else field.columns for number, field in enumerate(fields)]
+        layout = Layout.of(columns, rarity, [find_family(field) for field in fields])
+        return cls(tuple(fields), tuple(values), tokens, shares, layout)
 
     @property
     def n_features(self) -> int:
@@ -206,10 +210,14 @@ class Columns(NamedTuple):
 
 
 class ValueCounts(NamedTuple):
-    """How often values and tokens occur among all records, by comparison; to be handed to other machines."""
+    """How often values and tokens occur among all records, by comparison; to be handed to other machines.
+
+    `shares` are those of the values of comparisons of how common values are.
+    """
 
     values: tuple[Frequencies, ...]
     tokens: tuple[Frequencies, ...]
+    shares: tuple[Frequencies, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +234,8 @@ class Comparer:
         columns = Columns.of(fields)
         prepared = list(prepare_all(fields, records))
         if counts is not None:
-            for number, frequencies in zip(columns.tokens, counts.tokens, strict=True):
+            supplied_to = zip((*columns.tokens, *columns.shares), (*counts.tokens, *counts.shares), strict=True)
+            for number, frequencies in supplied_to:
                 prepared[number] = replace(prepared[number], supplied=frequencies)
         nats = []
         for place, number in enumerate(columns.values):
@@ -246,8 +255,11 @@ class Comparer:
             occurs = _occurrences(one)
             names = dict(zip(one.vocabulary, occurs.astype(int).tolist(), strict=True))
             values.append(Frequencies(int(occurs.sum()), names))
-        tokens = tuple(self.prepared[number].tokens.frequencies for number in self.columns.tokens)
-        return ValueCounts(tuple(values), tokens)
+        tokens, shares = (
+            tuple(self.prepared[number].tokens.frequencies for number in numbers)
+            for numbers in (self.columns.tokens, self.columns.shares)
+        )
+        return ValueCounts(tuple(values), tokens, shares)
 
     def make_ready(self) -> None:
         """Make what comparisons need of all values, which is otherwise made when the first pairs are compared."""
@@ -279,7 +291,11 @@ class Comparer:
             code = one.codes[row]
             same = code != MISSING and code == one.codes[other]
             n_with_it = int((one.codes == code).sum()) if same else None
-            found.append(one.comparison.in_words(distance, n_with_it))
+            years = one.years_between(row, other)
+            if years is not None and not np.isnan(distance):
+                # In words it is the values that differ, whatever that counts.
+                distance = one.values_apart(row, other)
+            found.append(one.comparison.in_words(distance, n_with_it, years))
         return tuple(found)
 
     def time_pairs(self, left: Integers, right: Integers) -> Floats:
@@ -403,8 +419,8 @@ class Copies:
 
 
 def _compared_columns(records: Records, spec: Spec) -> Iterator[EncodedColumn]:
-    """Each column that is compared, as codes."""
-    for name in dict.fromkeys(name for field in spec.fields for name in field.columns):
+    """Each column that is compared, or says when, as codes."""
+    for name in dict.fromkeys(name for field in spec.fields for name in field.columns_read):
         column = records.encoded(name)
         if column is None:
             column = EncodedColumn.of([None if cell is None else str(cell) for cell in records[name].tolist()])

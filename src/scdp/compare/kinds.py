@@ -7,24 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from scdp.compare import amounts, words
+from scdp.compare import amounts, content, names, words
 from scdp.compare.cells import Codes
-from scdp.compare.content import (
-    AddressScorer,
-    NounScorer,
-    TitleScorer,
-    TwoPartScorer,
-    address_tokens,
-    email_tokens,
-    parse_address,
-    parse_email,
-    parse_proper_noun,
-    parse_title,
-    parse_url,
-    url_tokens,
-)
+from scdp.compare.languages.nicknames import NameGroups
 from scdp.compare.languages.quantities import parse_amount
-from scdp.compare.names import parse_company, parse_person_name, parse_person_names, parse_venue
 from scdp.compare.scorers import (
     CosineScorer,
     ExactScorer,
@@ -47,6 +33,7 @@ if TYPE_CHECKING:
 Value = Literal["text", "number", "share", "names", "parts"]
 MakeScorer = Callable[["Prepared"], Scorer]
 Parse = Callable[["Comparison", Sequence[str]], list[Any]]
+Option = float | str | NameGroups | None
 
 
 @dataclass(frozen=True)
@@ -54,8 +41,9 @@ class Kind:
     """`part` is a transform the kind always applies; `options` are those it has, with their defaults.
 
     `parse` gives the parts of texts (None = missing), `parse_many` the distinct ones of very many texts and the place
-    of each text among them (None if it cannot), `tokens` what of a value others may share; without it the value
-    is shared as a whole. With `forms`, tokens are several forms of the same, and the rarest one shared counts alone.
+    of each text among them (None if it cannot, or not with these settings), `tokens` what of a value others may share;
+    without it the value is shared as a whole. With `forms`, tokens are several forms of the same, and the rarest one
+    shared counts alone.
     `levels` are phrases for people, each with the largest distance it is for.
     """
 
@@ -63,9 +51,9 @@ class Kind:
     scorer: MakeScorer
     range: str = "[0, 1]"
     part: str | None = None
-    options: Mapping[str, float | str | None] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict)
     parse: Parse | None = None
-    parse_many: Callable[[Sequence[str]], tuple[Codes, Sequence[Any]] | None] | None = None
+    parse_many: Callable[[Comparison, Sequence[str]], tuple[Codes, Sequence[Any]] | None] | None = None
     tokens: Callable[[Any], Iterable[Hashable]] | None = None
     forms: bool = False
     levels: tuple[tuple[float, str], ...] = ()
@@ -107,6 +95,15 @@ def _dates(comparison: Comparison, texts: Sequence[str]) -> list[Any]:
     return [amounts.parse_date(text, order) for text in texts]
 
 
+def _phones(comparison: Comparison, texts: Sequence[str]) -> list[Any]:
+    region = comparison.region
+    return [amounts.parse_phone(text) if region is None else amounts.parse_phone_of(text, region) for text in texts]
+
+
+def _many_phones(comparison: Comparison, texts: Sequence[str]) -> tuple[Codes, Sequence[Any]] | None:
+    return amounts.parse_phones(texts) if comparison.region is None else None
+
+
 def _levels(what: str, *phrases: tuple[float, str]) -> tuple[tuple[float, str], ...]:
     return ((0.0, f"the same {what}"), *phrases, (1.0, f"another {what}"))
 
@@ -143,7 +140,7 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "count_difference": Kind(
         "share",
-        lambda prepared: NumberScorer(prepared.vocabulary, 1.0),
+        lambda prepared: NumberScorer(prepared.shares(), 1.0),
         levels=((0.01, "values about as common"), (1.0, "a common value and a rare one")),
     ),
     "shared_coauthors": Kind(
@@ -156,9 +153,10 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "person_name": Kind(
         "parts",
-        lambda prepared: words.PersonScorer(prepared.vocabulary),
-        parse=_each(parse_person_name),
-        parse_many=parse_person_names,
+        lambda prepared: words.PersonScorer(prepared.vocabulary, prepared.comparison.nicknames),
+        options={"nicknames": None},
+        parse=_each(names.parse_person_name),
+        parse_many=lambda comparison, texts: names.parse_person_names(texts),
         tokens=lambda name: name.words,
         levels=_levels(
             "name",
@@ -170,21 +168,21 @@ BUILT_IN: dict[str, Kind] = {
     "company": Kind(
         "parts",
         lambda prepared: words.WordsScorer(prepared.vocabulary),
-        parse=_each(parse_company),
+        parse=_each(names.parse_company),
         tokens=tuple,
         levels=_levels("company", (0.25, "nearly the same company"), (0.75, "companies that agree in part")),
     ),
     "venue": Kind(
         "parts",
         lambda prepared: words.VenueScorer(prepared.vocabulary),
-        parse=_each(parse_venue),
+        parse=_each(names.parse_venue),
         tokens=lambda venue: venue.words,
         levels=_levels("venue", (0.2, "nearly the same venue, or an acronym"), (0.75, "venues that agree in part")),
     ),
     "title": Kind(
         "parts",
-        lambda prepared: TitleScorer(prepared.vocabulary),
-        parse=_each(parse_title),
+        lambda prepared: content.TitleScorer(prepared.vocabulary),
+        parse=_each(content.parse_title),
         tokens=lambda title: title.words,
         levels=_levels(
             "title",
@@ -195,8 +193,8 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "proper_noun": Kind(
         "parts",
-        lambda prepared: NounScorer(prepared.vocabulary),
-        parse=_each(parse_proper_noun),
+        lambda prepared: content.NounScorer(prepared.vocabulary),
+        parse=_each(content.parse_proper_noun),
         tokens=lambda noun: noun.words,
         levels=_levels(
             "name",
@@ -227,8 +225,9 @@ BUILT_IN: dict[str, Kind] = {
     "phone": Kind(
         "parts",
         lambda prepared: amounts.PhoneScorer(prepared.vocabulary),
-        parse=_each(amounts.parse_phone),
-        parse_many=amounts.parse_phones,
+        options={"region": None},
+        parse=_phones,
+        parse_many=_many_phones,
         tokens=amounts.phone_tokens,
         levels=_levels(
             "phone",
@@ -239,24 +238,24 @@ BUILT_IN: dict[str, Kind] = {
     ),
     "email": Kind(
         "parts",
-        lambda prepared: TwoPartScorer(prepared.vocabulary, main=0, weight=0.8),
-        parse=_each(parse_email),
-        tokens=email_tokens,
+        lambda prepared: content.TwoPartScorer(prepared.vocabulary, main=0, weight=0.8),
+        parse=_each(content.parse_email),
+        tokens=content.email_tokens,
         levels=_levels("email", (0.2, "nearly the same email, or the same at another domain"), (0.4, "similar emails")),
     ),
     "url": Kind(
         "parts",
-        lambda prepared: TwoPartScorer(prepared.vocabulary, main=0, weight=0.5),
-        parse=_each(parse_url),
-        tokens=url_tokens,
+        lambda prepared: content.TwoPartScorer(prepared.vocabulary, main=0, weight=0.5),
+        parse=_each(content.parse_url),
+        tokens=content.url_tokens,
         forms=True,
         levels=_levels("page", (0.5, "pages of the same site"), (0.75, "similar sites")),
     ),
     "address": Kind(
         "parts",
-        lambda prepared: AddressScorer(prepared.vocabulary),
-        parse=_each(parse_address),
-        tokens=address_tokens,
+        lambda prepared: content.AddressScorer(prepared.vocabulary),
+        parse=_each(content.parse_address),
+        tokens=content.address_tokens,
         levels=_levels("address", (0.15, "nearly the same address"), (0.6, "addresses that agree in part")),
     ),
     "code": Kind(

@@ -32,7 +32,15 @@ _TITLES = _MAN | _WOMAN | word_set(
     "dr prof professor doctor rev reverend hon captain capt colonel col major general gen lieutenant lt sergeant sgt "
     "president senator judge dipl ing mag sr"
 )  # fmt: skip
+# Those that are words of other texts too: titles of a person with two names or more.
+_LONG_TITLES = word_set(
+    "brigadier maj admiral adm commander cmdr corporal cpl private honorable honourable hon rt pastor bishop rabbi "
+    "imam cardinal governor gov justice congressman congresswoman ambassador dott med"
+)
 _DEGREES = word_set("phd md dds esq esquire mba msc bsc")
+# Degrees and honours that end a name of two words or more, and those that do so after a comma alone.
+_HONOURS = word_set("cbe obe kbe dbe mbe cpa cfa dvm dmd bsn msn lcsw facs faap frcs csc usmc usaf usn ret emeritus")
+_AFTER_COMMA = _DEGREES | _HONOURS | word_set("rn jd pe qc kc frs llb llm meng edd lpn pmp cfp dphil psyd pharmd")
 _PARTICLES = word_set(
     "van von der den de del della di da do dos das du la le los las el al bin ibn ben zu zum zur ter ten af av "
     "und and of the"
@@ -40,7 +48,7 @@ _PARTICLES = word_set(
 # Particles that a surname alone begins with; others in front may be given names.
 _LEADING = word_set("van von de the of und and")
 _SUFFIXES = {"jr": 1, "junior": 1, "sr": 2, "senior": 2, "ii": 3, "iii": 4, "iv": 5, "2nd": 3, "3rd": 4}
-_SPECIAL = _TITLES | _DEGREES | _PARTICLES | _SUFFIXES.keys()
+_SPECIAL = _TITLES | _LONG_TITLES | _DEGREES | _HONOURS | _PARTICLES | _SUFFIXES.keys()
 _SMALL_WORDS = word_set("the and of for und et y de der die das la le les el")
 _LEGAL_FORMS = word_set(
     "inc incorporated ltd limited llc llp lp plc corp corporation co company gmbh mbh ag kg kgaa ohg ug se sa sas sarl "
@@ -94,7 +102,8 @@ def parse_full_name(text: str, in_text: bool = False) -> PersonName | None:
     if not text.isupper():
         text = (_CAPITAL_INITIALS if in_text else _INITIALS).sub(_parted, text)
     parts = [found for part in text.split(",") if (found := words_of(part))]
-    after = [part for part in parts[1:] if all(word in _SUFFIXES or word in _DEGREES for word in part)]
+    several = bool(parts) and sum(word not in _PARTICLES for word in parts[0]) > 1
+    after = [part for part in parts[1:] if _is_after(part, several)]
     parts = [part for part in parts if part not in after]
     suffix = next((_SUFFIXES[word] for part in after for word in part if word in _SUFFIXES), 0)
     sex, words = 0, []
@@ -108,28 +117,49 @@ def parse_full_name(text: str, in_text: bool = False) -> PersonName | None:
     return PersonName(tuple(words[:MOST_WORDS]), sex, suffix) if words else None
 
 
+def _is_after(part: list[str], several: bool) -> bool:
+    """Whether what stands after a comma are suffixes and degrees; with dots these are no initials after two names."""
+    if all(word in _SUFFIXES or word in _DEGREES for word in part):
+        return True
+    return several and ("".join(part) in _AFTER_COMMA or all(word in _AFTER_COMMA for word in part))
+
+
 def _parted(found: re.Match[str]) -> str:
     """Initials one by one, unless they are a degree or, after a first and a last name, "JR"."""
     letters, before = found.group(), found.string[: found.start()].split()
     at_end = found.string[found.end() :].strip(" .")[:1] in ("", ",")
     short = letters.lower()
     kept = short in _DEGREES or short in _SHORT_SURNAMES or (short in _SUFFIXES and (short == "ii" or len(before) > 1))
+    kept = kept or (short in _HONOURS and len(before) > 1)
     return letters if at_end and before and kept else " ".join(letters)
 
 
 def _take_titles(words: list[str], in_text: bool) -> int:
     """Take titles away from the front, where a word is left; the sex that the first with one tells."""
     sex = 0
-    while len(words) > 1 and words[0] in _TITLES and (len(words) > 2 or in_text or words[0] not in _NAMES_TOO):
+    if not in_text and len(words) > 3 and words[0] == "the" and words[1] in _LONG_TITLES:
+        words.pop(0)
+    while len(words) > 1 and _is_title(words, in_text):
         word = words.pop(0)
         sex = sex or (1 if word in _MAN else 2 if word in _WOMAN else 0)
     return sex
 
 
+def _is_title(words: list[str], in_text: bool) -> bool:
+    if words[0] in _TITLES:
+        return len(words) > 2 or in_text or words[0] not in _NAMES_TOO
+    # In texts they begin the names of other things too.
+    return len(words) > 2 and not in_text and words[0] in _LONG_TITLES
+
+
 def _take_suffix(words: list[str]) -> int:
     """Take suffixes and degrees away from the end, where a word is left; what the last suffix is."""
     suffix = 0
-    while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1] in _DEGREES):
+    if len(words) > 3 and words[-2:] == ["ph", "d"]:
+        words[-2:] = ["phd"]
+    while len(words) > 1 and (
+        words[-1] in _SUFFIXES or words[-1] in _DEGREES or (len(words) > 2 and words[-1] in _HONOURS)
+    ):
         suffix = _SUFFIXES.get(words.pop(), suffix)
     return suffix
 
@@ -169,6 +199,12 @@ class NameList(Sequence[PersonName]):
 
     def __len__(self) -> int:
         return len(self.said)
+
+    def list_tokens(self) -> tuple[Sequence[Any], NDArray[np.int32], NDArray[np.int64]]:
+        """The words, those of each name, and where each name's start."""
+        from scdp.texts import make_sets
+
+        return list(self.lists.words), *make_sets(self.lists.ids, self.lists.starts)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):

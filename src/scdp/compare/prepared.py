@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain, compress
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.amounts import PhoneList
+from scdp.compare.amounts import parse_date
 from scdp.compare.cells import (
     TRANSFORMS,
     Codes,
+    Tokens,
     clean,
     clean_all,
     distinct_texts,
@@ -27,7 +28,6 @@ from scdp.compare.cells import (
 )
 from scdp.compare.cells import Frequencies as Frequencies
 from scdp.compare.cells import cell_text as cell_text
-from scdp.compare.names import NameList
 from scdp.compare.scorers import Scorer
 from scdp.errors import InputError
 from scdp.table.records import Column, EncodedColumn, Records
@@ -36,103 +36,13 @@ if TYPE_CHECKING:
     from scdp.compare.comparison import Comparison
 
 
-Ids = NDArray[np.int32]
-Rows = NDArray[np.int64]
-Weights = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """The tokens of a vocabulary: value v has `ids[starts[v]:starts[v + 1]]`, ascending, each once.
-
-    `texts` are the tokens by id, `counts` how many of `n_records` records have each. With `whole`, the token of a
-    value is the value itself.
-    """
-
-    texts: Sequence[Any]
-    ids: NDArray[np.int32]
-    starts: Integers
-    counts: NDArray[np.float64]
-    n_records: int
-    whole: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        values: Sequence[Any],
-        n_of_value: NDArray[np.int64],
-        tokens_of: Callable[[Any], Iterable[Any]] | None,
-        frequencies: Frequencies | None = None,
-    ) -> Tokens:
-        """`n_of_value` is how many records have each value; without `tokens_of` the value is the only token."""
-        whole = tokens_of is None
-        texts: Sequence[Any]
-        if tokens_of is None:
-            texts, ids = list(values), np.arange(len(values), dtype=np.int32)
-            starts = np.arange(len(values) + 1, dtype=np.int64)
-        elif isinstance(values, NameList):
-            from scdp.texts import make_sets
-
-            texts, (ids, starts) = list(values.lists.words), make_sets(values.lists.ids, values.lists.starts)
-        elif isinstance(values, PhoneList):
-            ids, texts = values.ends()
-            starts = np.arange(len(values) + 1, dtype=np.int64)
-        else:
-            texts, ids, starts = _listed([tuple(tokens_of(value)) for value in values])
-        n_records = int(n_of_value.sum())
-        if frequencies is not None:
-            return cls(texts, ids, starts, frequencies.of(texts), max(frequencies.n_records, 1), whole)
-        weights = np.repeat(n_of_value, np.diff(starts))
-        counts = np.bincount(ids, weights=weights, minlength=len(texts))
-        return cls(texts, ids, starts, np.maximum(counts, 1.0), max(n_records, 1), whole)
-
-    @property
-    def nats(self) -> NDArray[np.float64]:
-        """What sharing each token tells."""
-        return np.log(self.n_records / self.counts)
-
-    @property
-    def frequencies(self) -> Frequencies:
-        """The counts by token, to be supplied elsewhere."""
-        counts = self.counts.astype(np.int64).tolist()
-        return Frequencies(self.n_records, dict(zip(self.texts, counts, strict=True)))
-
-    def shared_nats(self, left: Integers, right: Integers, forms: bool = False) -> NDArray[np.float64]:
-        """The nats of the tokens that the values left[p] and right[p] share: their sum, or with `forms` the largest."""
-        if self.whole:
-            return np.where(left == right, self.nats[left], 0.0)
-        from scdp.compare.kernels import fill_largest_shared, fill_shared
-
-        out = np.empty(len(left))
-        fill = fill_largest_shared if forms else fill_shared
-        fill(self.ids, self.starts, self.nats, left, right, out)
-        return np.maximum(out, 0.0)
-
-
-def _listed(tokens: Sequence[Sequence[Any]]) -> tuple[list[Any], NDArray[np.int32], Integers]:
-    """Distinct tokens in ascending order, the ids of each list one after the other, and where each list starts.
-
-    Within a list ids ascend, and each is there once.
-    """
-    every = list(chain.from_iterable(tokens))
-    texts = sorted(set(every))
-    places = dict(zip(texts, range(len(texts)), strict=True))
-    ids = np.fromiter(map(places.__getitem__, every), np.int64, len(every))
-    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    if counts.max(initial=0) > 1:
-        keys = np.unique(np.repeat(np.arange(len(tokens)), counts) * max(len(texts), 1) + ids)
-        ids = keys % max(len(texts), 1)
-        counts = np.bincount(keys // max(len(texts), 1), minlength=len(tokens))
-    starts = np.zeros(len(tokens) + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return texts, ids.astype(np.int32), starts
-
-
 # Edit distance takes time in the product of the lengths: two cells of a megabyte would take hours.
 LONGEST_CELL = 20_000
 # So many distinct texts are parsed in kernels, where there are some; of fewer, these would take longer to load.
 FEWEST_AT_ONCE = 5_000
 MISSING = -1
+# Up to this distance two values agree in part, which counts whatever the time between two records.
+KEPT = 0.5
 # Pairs of records scored at a time: what that takes beside the result stays below 100 MB.
 PAIRS_AT_ONCE = 1 << 20
 # To sort pairs by their values takes as long as to score them, so it is done where it spares this share of them;
@@ -144,13 +54,15 @@ WORTH_SORTING, PARTS = 0.4, 64
 class Prepared:
     """`codes[record]` (32 bits) is the place of the record's value in `vocabulary`, -1 where it is missing.
 
-    Without `supplied`, how rare values and tokens are is counted over these records.
+    Without `supplied`, how rare values and tokens are is counted over these records. `times` are the years of the
+    records (NaN = unknown) where a difference counts less after years.
     """
 
     comparison: Comparison
     codes: NDArray[Any]
     vocabulary: Sequence[Any]
     supplied: Frequencies | None = None
+    times: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -193,6 +105,11 @@ class Prepared:
                 out[part][present] = self.tokens.shared_nats(a[present], b[present], forms)
         return out
 
+    def shares(self) -> NDArray[np.float64]:
+        """How common each value is: shares of the records that have one, so that it is the same in a larger table."""
+        tokens = self.tokens
+        return tokens.counts / tokens.n_records
+
     def numbers(self) -> NDArray[np.float64]:
         """The numbers of the records that have one."""
         return np.asarray(self.vocabulary, dtype=np.float64)[self.codes[self.codes != MISSING]]
@@ -209,9 +126,11 @@ class Prepared:
         """Distances between records: each pair of distinct values is scored once, then spread."""
         values, places = distinct(self.codes[rows])
         if columns is None:
-            return self.table(values, None, workers)[np.ix_(places, places)]
+            found = self.table(values, None, workers)[np.ix_(places, places)]
+            return self.relax(found, rows[:, None], rows)
         other_values, other_places = distinct(self.codes[columns])
-        return self.table(values, other_values, workers)[np.ix_(places, other_places)]
+        found = self.table(values, other_values, workers)[np.ix_(places, other_places)]
+        return self.relax(found, rows[:, None], columns)
 
     def pairs(self, left: NDArray[Any], right: NDArray[Any], workers: int) -> Features:
         """Distances of the given pairs of records."""
@@ -223,7 +142,30 @@ class Prepared:
             if present.any():
                 low, high = (ends(a, b)[present].astype(np.int64) for ends in (np.minimum, np.maximum))
                 out[part][present] = self.score_values(low, high, workers)
-        return out
+        return self.relax(out, left, right)
+
+    def relax(self, distances: Features, left: NDArray[Any], right: NDArray[Any]) -> Features:
+        """Distances of records as far as they count after the years between these.
+
+        What is more than half way from equal halves with every half-life. A record without a time is of the same time.
+        """
+        half_life = self.comparison.half_life
+        if self.times is None or half_life is None:
+            return distances
+        years = np.nan_to_num(np.abs(self.times[left] - self.times[right]), nan=0.0)
+        with np.errstate(invalid="ignore"):
+            relaxed = KEPT + (distances - KEPT) * np.exp2(-years / half_life)
+            return np.where(distances > KEPT, relaxed, distances).astype(np.float32)
+
+    def years_between(self, row: int, other: int) -> float | None:
+        """How far apart in time two records are, if that counts and is known."""
+        years = None if self.times is None else float(abs(self.times[row] - self.times[other]))
+        return None if years is None or np.isnan(years) else years
+
+    def values_apart(self, row: int, other: int) -> float:
+        """The distance of the values of two records, neither missing, whatever the time between these."""
+        low, high = sorted((int(self.codes[row]), int(self.codes[other])))
+        return float(self.score_values(np.array([low]), np.array([high]), 1)[0])
 
     def score_values(self, low: Integers, high: Integers, workers: int) -> Features:
         """Distances of pairs of values; each distinct pair is scored once where pairs are often the same."""
@@ -262,7 +204,27 @@ def prepare_all(comparisons: Sequence[Comparison], records: Records) -> Iterator
             found = _encoded(comparison, columns, partial(row_of, records))
         if key in keys[place + 1 :]:
             kept[key] = found
-        yield _prepared(comparison, *found)
+        yield Prepared(comparison, *found, times=read_times(comparison, records))
+
+
+def read_times(comparison: Comparison, records: Records) -> NDArray[np.float64] | None:
+    """The years of records, with months and days as parts of a year; NaN where none is known.
+
+    Where a day and a month could be either, the day is first.
+    """
+    if comparison.time is None:
+        return None
+    found = distinct_texts([records.encoded(comparison.time) or records[comparison.time]])
+    if found is None:
+        raise InputError(f"{records.source}: column {comparison.time!r} holds cells that are no text, number or date")
+    codes, texts = found
+    dates = [parse_date(text) or (0, 0, 0) for text in texts]
+    # In the middle of what is not known.
+    years = [
+        year + (month - 1 + (day - 0.5) / 31 if day else month - 0.5 if month else 6.0) / 12 if year else np.nan
+        for year, month, day in dates
+    ]
+    return np.array([*years, np.nan])[codes]
 
 
 def row_of(records: Records, row: int) -> str:
@@ -274,7 +236,7 @@ def value_key(comparison: Comparison) -> Hashable:
     """Equal for comparisons that take the same values from records."""
     kind = comparison.kind_details
     value = {"share": "text", "parts": comparison.kind}.get(kind.value, kind.value)
-    settings = (comparison.clean, comparison.separator, comparison.missing, comparison.order)
+    settings = (comparison.clean, comparison.separator, comparison.missing, comparison.order, comparison.region)
     return comparison.columns, comparison.of, kind.part, settings, value, comparison.frequencies
 
 
@@ -313,15 +275,7 @@ def encode_cells(
 
     `place_of` names a row to people, for messages.
     """
-    return _prepared(comparison, *_encoded(comparison, columns, place_of), frequencies)
-
-
-def _prepared(
-    comparison: Comparison, codes: Codes, vocabulary: Sequence[Any], frequencies: Frequencies | None = None
-) -> Prepared:
-    if comparison.kind_details.value == "share":
-        vocabulary = _shares(codes, len(vocabulary))
-    return Prepared(comparison, codes, vocabulary, frequencies)
+    return Prepared(comparison, *_encoded(comparison, columns, place_of), frequencies)
 
 
 def _encoded(
@@ -334,7 +288,7 @@ def _encoded(
     codes, texts = found
     many = comparison.kind_details.parse_many
     if many is not None and len(texts) >= FEWEST_AT_ONCE:
-        parsed = many(clean_all(_transformed(comparison, texts), comparison.clean))
+        parsed = many(comparison, clean_all(_transformed(comparison, texts), comparison.clean))
         if parsed is not None:
             return parsed[0][codes], parsed[1]
     moved, values = encode(_converted(comparison, texts))
@@ -354,12 +308,6 @@ def _without_missing(moved: Codes, values: list[Any], codes: Codes) -> tuple[Cod
         moved = np.where(present, np.cumsum(present) - 1, MISSING).astype(np.int32)[moved]
         values = list(compress(values, present.tolist()))
     return moved[codes], values
-
-
-def _shares(codes: NDArray[Any], n_values: int) -> list[float]:
-    # Shares and not counts: proportional within one data set, and the same thing in a larger one.
-    counts = np.bincount(codes[codes != MISSING], minlength=n_values)
-    return (counts / max(counts.sum(), 1)).tolist()
 
 
 def refuse_bad_cells(

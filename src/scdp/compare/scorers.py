@@ -133,7 +133,7 @@ LARGEST_NUMBER, FARTHEST = 1e300, 1e15
 class NumberScorer:
     """Absolute difference divided by a scale."""
 
-    def __init__(self, vocabulary: Sequence[float], scale: float) -> None:
+    def __init__(self, vocabulary: Sequence[float] | NDArray[np.float64], scale: float) -> None:
         with np.errstate(over="ignore"):
             numbers = np.asarray(vocabulary, dtype=np.float64) / scale
         self.numbers = np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.cells import abbreviation, split_members, split_names
+from scdp.compare.cells import Tokens, abbreviation, split_members, split_names
 from scdp.compare.languages.letters import to_latin, words_of
+from scdp.compare.languages.nicknames import NameGroups
 from scdp.compare.names import NameList, PersonName, Venue, author_key
-from scdp.compare.prepared import Tokens
 from scdp.compare.scorers import PairScorer
 
 # A code inside a text has so many letters and digits at least; one of digits alone needs more.
@@ -218,7 +218,7 @@ class SoftTokensScorer(PairScorer):
         from scdp.compare.languages.lexicon import Lexicon
 
         self._tokens, self._contained = tokens, contained
-        self._lexicon = Lexicon.of(tokens.texts, with_nicknames=False)
+        self._lexicon = Lexicon.of(tokens.texts)
         self._weights = np.log1p(tokens.n_records / tokens.counts)
         everyone = np.arange(len(tokens.starts) - 1, dtype=np.int64)
         self._sizes = self._covered(everyone, everyone)[0]
@@ -248,11 +248,11 @@ class SoftTokensScorer(PairScorer):
 class PersonScorer(PairScorer):
     """Words matched with words; titles that contradict each other, and Jr. and Sr., keep names apart."""
 
-    def __init__(self, vocabulary: Sequence[PersonName]) -> None:
+    def __init__(self, vocabulary: Sequence[PersonName], nicknames: NameGroups | None = None) -> None:
         from scdp.compare.alignment import PERSON, WordTable
 
         names = NameList.of(vocabulary)
-        self._words = WordTable(names.lists, PERSON, joined=True, acronyms=False)
+        self._words = WordTable(names.lists, PERSON, joined=True, acronyms=False, nicknames=nicknames)
         # In a byte each: pairs look them up all over the table.
         said = names.said
         self._clashes = [(said[:, k].copy(), (SEX_CLASH, SUFFIX_CLASH)[k]) for k in np.flatnonzero(said.any(0))]

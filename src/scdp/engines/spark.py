@@ -73,17 +73,12 @@ def compare_pairs(records: SparkRecords, pairs: Any, job: CompareJob) -> Any:
 
 
 def check_fields(fields: Sequence[Comparison]) -> None:
-    """Refuse comparisons of how common values are, and those that workers do not know."""
+    """Refuse comparisons that workers do not know."""
     for comparison in fields:
         if comparison.kind not in BUILT_IN:
             raise InputError(
                 f"comparison {comparison.name!r} is your own and workers of Spark do not know it; "
                 "use --engine local or one that is built in"
-            )
-        if comparison.kind_details.value == "share":
-            raise InputError(
-                f"comparison {comparison.name!r} counts values over all records, which --engine spark does not; "
-                "use --engine local or leave it out"
             )
 
 
@@ -100,7 +95,7 @@ def _side(records: SparkRecords, names: Sequence[str], side: str) -> Any:
 
 
 def _columns_of(fields: Sequence[Comparison]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(column for comparison in fields for column in comparison.columns))
+    return tuple(dict.fromkeys(column for comparison in fields for column in comparison.columns_read))
 
 
 def _compare(job: CompareJob, source: str, batches: Iterable[Any]) -> Iterator[Any]:

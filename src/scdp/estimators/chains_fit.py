@@ -172,7 +172,7 @@ def _read_compared(words: Mapping[str, Any], scales: Floats, groups: Groups, wid
     if len(spec.fields) != width or spec.needs_fit:
         raise InputError(f"the spec has {len(spec.fields)} fields, and the model was fitted with {width}")
     rows = part(words, "records")
-    names = dict.fromkeys(name for field in spec.fields for name in field.columns)
+    names = dict.fromkeys(name for field in spec.fields for name in field.columns_read)
     records = records_from({name: [row.get(name) for row in rows] for name in names}, "records.jsonl")
     return Compared(records, spec, scales, groups)
 

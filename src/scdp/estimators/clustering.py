@@ -265,7 +265,7 @@ def draw_linked(
     tables = records_from(first, A), records_from(second, B)
     ids = [ids_of(table, spec.id) for table in tables]
     said = list_decisions(decisions)
-    names = [*dict.fromkeys(name for field in spec.fields for name in field.columns)]
+    names = [*dict.fromkeys(name for field in spec.fields for name in field.columns_read)]
     names += [spec.group] if spec.group is not None else []
     for table in tables:
         table.require(*names)

@@ -198,8 +198,8 @@ def foreseen_pairs(n: int, groups: Groups, blocked: bool) -> int:
 
 
 def compared_columns(records: Records, spec: Spec) -> Records:
-    """The columns that a spec compares, and no others."""
-    names = dict.fromkeys(name for field in spec.fields for name in field.columns)
+    """The columns that a spec compares or takes times from, and no others."""
+    names = dict.fromkeys(name for field in spec.fields for name in field.columns_read)
     return records.select(names)
 
 

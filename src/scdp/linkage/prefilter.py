@@ -141,7 +141,8 @@ class PrefilterRun:
         places, bound, distances = bound_by_codes(left, right, self.codes, self.equal, self.first, self.unequal, floor)
         for c in self.prefilter.order:
             todo, low, high = find_open(c, left, right, self.codes, places, distances)
-            found = self.comparer.prepared[c].score_values(low, high, 1)
+            prepared = self.comparer.prepared[c]
+            found = prepared.relax(prepared.score_values(low, high, 1), left[places[todo]], right[places[todo]])
             distances[todo, c] = found
             lower_bounds(found, todo, EDGES, table.ratio[c] * table.layout.share[c], self.unequal[c], bound)
             n_kept = drop_hopeless(floor, places, bound, distances)

@@ -144,7 +144,7 @@ def _find_evidence_shifts(old: StoredResult, new: StoredResult) -> list[Shift]:
     model = old.model
     if model is None or model.fitted_spec_ is None:
         return []
-    wanted = {name for field in model.fitted_spec_.fields for name in field.columns}
+    wanted = {name for field in model.fitted_spec_.fields for name in field.columns_read}
     if not wanted <= set(new.records.names):
         return []
     weighed = []

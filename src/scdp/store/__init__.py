@@ -309,7 +309,7 @@ class Store:
     def _compared(self) -> list[str]:
         spec = self.model.fitted_spec_
         assert spec is not None
-        return list(dict.fromkeys(name for field in spec.fields for name in field.columns))
+        return list(dict.fromkeys(name for field in spec.fields for name in field.columns_read))
 
     def _table(self, changed: list[str], entity: Mapping[str, str], gone: Mapping[str, str]) -> dict[str, Any]:
         """The rows of a generation: records with their entities, and ids that are deleted."""

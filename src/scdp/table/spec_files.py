@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from scdp.compare import Comparison, ComparisonError, make_comparison
+from scdp.compare.languages.nicknames import NameGroups
 from scdp.compare.prepared import Frequencies, cell_text
 from scdp.errors import InputError
 from scdp.io.untrusted import parse_json, read_bytes
-from scdp.table.frequencies import WANTED, find_frequencies
+from scdp.table.frequencies import WANTED, WANTED_NAMES, find_frequencies, find_nicknames
 from scdp.table.records import Records
 from scdp.table.spec import Spec, propose_columns
 
@@ -28,7 +29,8 @@ LARGEST_FILE = 4 << 20
 MOST_FIELDS = 500
 # The reader of TOML takes time in the square of the parts of a dotted key.
 MOST_DOTS = 100
-OPTION_KEYS = ("of", "clean", "scale", "separator", "threshold", "order", "missing", "frequencies", "name")
+OPTION_KEYS = ("of", "clean", "scale", "separator", "threshold", "order", "missing", "frequencies", "region",
+               "nicknames", "time", "half_life", "name")  # fmt: skip
 FIELD_KEYS = ("kind", "column", *OPTION_KEYS)
 
 
@@ -123,6 +125,8 @@ class _SpecFile:
         kind, columns = settings.pop("kind"), settings.pop("column")
         if "frequencies" in settings:
             settings["frequencies"] = self._frequencies(settings["frequencies"], index)
+        if "nicknames" in settings:
+            settings["nicknames"] = self._nicknames(settings["nicknames"], index)
         try:
             return make_comparison(kind, columns, **settings)
         except ComparisonError as error:
@@ -134,6 +138,12 @@ class _SpecFile:
             raise self._error(f"frequencies must be {WANTED}", "frequencies", index)
         return found
 
+    def _nicknames(self, given: object, index: int) -> list[list[str]]:
+        found = find_nicknames(given, self.folder)
+        if found is None:
+            raise self._error(f"nicknames must be {WANTED_NAMES}", "nicknames", index)
+        return found
+
     def _check_keys(self, table: dict[str, Any], known: Sequence[str], index: int | None) -> None:
         for key in table:
             if key not in known:
@@ -141,7 +151,7 @@ class _SpecFile:
 
     def _check_types(self, table: dict[str, Any], index: int) -> None:
         for key, value in table.items():
-            if key in ("scale", "threshold"):
+            if key in ("scale", "threshold", "half_life"):
                 wrong = isinstance(value, bool) or not isinstance(value, int | float)
                 wanted = "a number"
             elif key in ("column", "clean", "missing"):
@@ -150,7 +160,7 @@ class _SpecFile:
                 wanted = {"clean": "a list of steps", "missing": "a list of texts"}.get(
                     key, "a name or a list of names"
                 )
-            elif key == "frequencies":
+            elif key in ("frequencies", "nicknames"):
                 continue
             else:
                 wrong, wanted = not isinstance(value, str), "a text in quotes"
@@ -187,24 +197,17 @@ class _SpecFile:
 
 def _field_settings(comparison: Comparison) -> dict[str, Any]:
     columns = comparison.columns
-    settings: dict[str, Any] = {
-        "kind": comparison.kind,
-        "column": columns[0] if len(columns) == 1 else list(columns),
-        "of": comparison.of,
-        "clean": list(comparison.clean),
-        "scale": comparison.scale,
-        "separator": comparison.separator,
-        "threshold": comparison.threshold,
-        "order": comparison.order,
-        "missing": list(comparison.missing) or None,
-        "frequencies": comparison.frequencies,
-    }
-    automatic = make_comparison(comparison.kind, columns, comparison.of).name
-    settings["name"] = None if comparison.name == automatic else comparison.name
+    settings: dict[str, Any] = {"kind": comparison.kind, "column": columns[0] if len(columns) == 1 else list(columns)}
+    settings |= {key: getattr(comparison, key) for key in OPTION_KEYS}
+    settings |= {"clean": list(comparison.clean), "missing": list(comparison.missing) or None}
+    if comparison.name == make_comparison(comparison.kind, columns, comparison.of).name:
+        del settings["name"]
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _toml(value: str | float | list[str] | Frequencies) -> str:
+def _toml(value: str | float | list[str] | Frequencies | NameGroups) -> str:
+    if isinstance(value, tuple):
+        return "[\n" + "".join(f"  {_toml(list(names))},\n" for names in value) + "]"
     if isinstance(value, Frequencies):
         pairs = "".join(f"  [{_toml(str(text))}, {count}],\n" for text, count in value.counts.items())
         return f"[\n{pairs}]"
@@ -271,7 +274,8 @@ def in_words(comparison: Comparison) -> str:
     """What a comparison compares, as a person would say it."""
     what = " and ".join(comparison.columns)
     what = PARTS[comparison.of].format(what) if comparison.of in PARTS else what
-    return PHRASES.get(comparison.kind, comparison.kind + " of {}").format(what)
+    said = PHRASES.get(comparison.kind, comparison.kind + " of {}").format(what)
+    return said if comparison.time is None else f"{said}, the less the farther apart in {comparison.time}"
 
 
 def commented_toml(spec: Spec, records: Records) -> str:
@@ -285,7 +289,7 @@ def commented_toml(spec: Spec, records: Records) -> str:
 def _heading(spec: Spec, records: Records) -> Iterator[str]:
     yield f"# How {len(records)} records are compared: entity is the column of known clusters, id that of names."
     yield "# Change, add or remove fields, then fit again with  --spec  and the name of this file."
-    used = {name for comparison in spec.fields for name in comparison.columns}
+    used = {name for comparison in spec.fields for name in comparison.columns_read}
     columns = [name for name in records.names if name not in {spec.entity, spec.id, spec.group, spec.source}]
     entity = spec.entity if spec.entity in records.names else None
     for row in propose_columns(records, columns, entity, group=spec.group) if not used.issuperset(columns) else ():
@@ -296,7 +300,7 @@ def _heading(spec: Spec, records: Records) -> Iterator[str]:
 
 
 def _note(comparison: Comparison, records: Records) -> str:
-    filled = "; ".join(f"{name}: {_filled(records, name)}" for name in comparison.columns)
+    filled = "; ".join(f"{name}: {_filled(records, name)}" for name in comparison.columns_read)
     return _one_line(f"{in_words(comparison)} ({filled})")
 
 

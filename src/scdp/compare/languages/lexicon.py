@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.languages.nicknames import nickname_groups
 from scdp.compare.languages.sounds import sound_keys, spelling_key
 
 
@@ -65,14 +64,16 @@ class Lexicon(NamedTuple):
     sounds: NDArray[np.int32]
 
     @classmethod
-    def of(cls, words: Sequence[str], with_nicknames: bool) -> Lexicon:
+    def of(cls, words: Sequence[str], nicknames: Mapping[str, frozenset[int]] | None = None) -> Lexicon:
+        """With `nicknames`, the groups of each given name, words are names: they may sound alike, too."""
         letters, n_letters = numbered_letters([words])
         at = _ends(list(map(len, words)))
-        names = words if with_nicknames else []
+        groups_of = nicknames or {}
+        names = [] if nicknames is None else words
         # Two spellings of an umlaut are as near as a name and its nickname.
         spellings = _shared_keys(list(map(spelling_key, names)))
         groups = [
-            [*sorted(nickname_groups(name)), *([-spelling] if spelling > 0 else [])]
+            [*sorted(groups_of.get(name, ())), *([-spelling] if spelling > 0 else [])]
             for name, spelling in zip(names, spellings, strict=True)
         ] or [[] for _ in words]
         sounds = _shared_keys(sound_keys(names)) if names else [0] * len(words)

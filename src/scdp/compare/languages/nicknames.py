@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from scdp.compare.languages.letters import to_latin
+from scdp.errors import InputError
+
+# Names that one person may go by, group by group.
+NameGroups = tuple[tuple[str, ...], ...]
+MOST_NAMES = 50_000
 
 # One group a line; the first is the full name. A name may be in several groups.
 _TABLE = """
@@ -190,48 +198,56 @@ winston win
 yvonne evie
 zachary zach zack
 """
-_groups: dict[str, frozenset[int]] = {}
 
 
-def use_nicknames(groups: Iterable[Iterable[str]]) -> None:
-    """Replace the table of nicknames by other groups of names, for this process.
-
-    Parameters
-    ----------
-    groups
-        Names of one person each, in lower-case Latin letters; a name may be in several groups.
-
-    Example
-    -------
-    >>> use_nicknames([("peggy", "margaret")])
-    >>> use_nicknames(default_nicknames())
-    """
-    found: dict[str, set[int]] = {}
-    for place, group in enumerate(groups):
-        for name in group:
-            found.setdefault(name, set()).add(place)
-    _groups.clear()
-    _groups.update((name, frozenset(places)) for name, places in found.items())
-
-
-def default_nicknames() -> list[tuple[str, ...]]:
-    """The groups of the table that is in use at the start.
+def default_nicknames() -> NameGroups:
+    """The groups of our own table.
 
     Returns
     -------
-    list of tuples of names
+    tuple of tuples of names
 
     Example
     -------
     >>> any({"robert", "bob"} <= set(group) for group in default_nicknames())
     True
     """
-    return [tuple(line.split()) for line in _TABLE.strip().splitlines()]
+    return tuple(tuple(line.split()) for line in _TABLE.strip().splitlines())
+
+
+def read_groups(given: Iterable[Iterable[str]] | Mapping[str, Iterable[str]]) -> NameGroups:
+    """Groups of names in lower-case Latin letters, from lists or from the short forms of each full name.
+
+    Example
+    -------
+    >>> read_groups({"Margaret": ["Peggy", "Greta"]}), read_groups([("Peggy", "Margaret")])
+    ((('margaret', 'peggy', 'greta'),), (('peggy', 'margaret'),))
+    """
+    lists = [[full, *short] for full, short in given.items()] if isinstance(given, Mapping) else list(given)
+    found = []
+    for names in lists:
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise InputError(f"nicknames must be lists of names, not {names!r}")
+        group = tuple(dict.fromkeys(to_latin(name.strip()) for name in names))
+        wrong = next((name for name in group if not name.isalnum()), None)
+        if wrong is not None:
+            raise InputError(f"nicknames have {wrong!r}; each must be one word, without spaces and marks")
+        found.append(group)
+    if not found or sum(map(len, found)) > MOST_NAMES:
+        raise InputError(f"nicknames must be some groups of names, and at most {MOST_NAMES:,} names")
+    return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def number_groups(groups: NameGroups | None = None) -> Mapping[str, frozenset[int]]:
+    """The numbers of the groups that each name is in; of our own table where none are given."""
+    found: dict[str, set[int]] = {}
+    for place, group in enumerate(default_nicknames() if groups is None else groups):
+        for name in group:
+            found.setdefault(name, set()).add(place)
+    return {name: frozenset(places) for name, places in found.items()}
 
 
 def nickname_groups(name: str) -> frozenset[int]:
-    """The numbers of the groups that a name is in."""
-    return _groups.get(name, frozenset())
-
-
-use_nicknames(default_nicknames())
+    """The numbers of the groups of our own table that a name is in."""
+    return number_groups().get(name, frozenset())
