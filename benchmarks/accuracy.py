@@ -4,8 +4,8 @@ python -m benchmarks.accuracy [--sets abt-buy,...] [--labels 30%,20] [--splits 5
     [--systems resolver,modernbinary,splink]
 
 The proposal sees the labelled records only. `crm` has its labels in columns of its own, and the paper's tasks their own
-parts; those are run once for each seed. Tables are made of the sets in $SCDP_DATA. Splink has no labels: its settings
-follow from what the columns look like, and its links are cut at .95.
+parts; those are run once for each seed. Tables are made of the sets in $SCDP_DATA; `--sets people-100k,people-1m` are
+made-up people. Splink has no labels: its settings follow from what the columns look like, and its links are cut at .95.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ import numpy as np
 from benchmarks import paper_specs as specs
 from benchmarks.honesty import read
 from scdp import EntityResolver
-from scdp.compare import Comparison
+from scdp.datasets import make_records
+from scdp.estimators.checks import propose_spec
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.table.records import Records
-from scdp.table.spec import Spec, proposed_comparisons
+from scdp.table.spec import Spec
 
 TABLES = {
     "abt-buy": ("abt-buy", "records.csv"),
@@ -40,6 +41,8 @@ TABLES = {
     "rldata500": ("rldata500", "records.csv"),
 }
 NOT_COMPARED = ("cluster_id", "record_id", "cluster", "unique_id", "part", "source")
+# Made-up people, of whom all are clustered that are not labelled.
+MADE = {"people-100k": 100_000, "people-1m": 1_000_000}
 CRM_LABELS = {"60 duplicates": "labelled_60_duplicates_first", "60": "labelled_60_at_random"}
 RICHER = {
     "references": specs.richer_references_spec,
@@ -71,13 +74,13 @@ class Part(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What to learn from and what to cluster; `fields` are comparisons chosen beforehand, by the name of the choice."""
+    """What to learn from and what to cluster; `specs` are comparisons chosen beforehand, by the name of the choice."""
 
     name: str
     labels: str
     train: Part
     test: Part
-    fields: dict[str, list[Comparison]]
+    specs: dict[str, Spec]
 
 
 def main() -> None:
@@ -98,11 +101,11 @@ def main() -> None:
     for name in options.sets.split(","):
         for seed in range(options.splits):
             for problem in problems(name, options.labels.split(","), seed, options.most):
-                for choice, fields in problem.fields.items():
+                for choice, spec in problem.specs.items():
                     for system in options.systems.split(","):
                         if (name, problem.labels, choice, system, seed) in done:
                             continue
-                        rows.append(run(problem, choice, fields, system, seed))
+                        rows.append(run(problem, choice, spec, system, seed))
                         print(line(rows[-1]), flush=True)
                         if options.out:
                             options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
@@ -119,7 +122,11 @@ def problems(name: str, labels: list[str], seed: int, most: int) -> Iterator[Pro
     if name == "crm":
         yield from crm_problems(labels, seed)
         return
-    whole = table(*TABLES[name])
+    if name in MADE:
+        made = make_records(MADE[name], "people", seed=seed + 1)
+        whole, most = Part(made.data, canonical_labels(made.clusters.tolist())), MADE[name]
+    else:
+        whole = table(*TABLES[name])
     for how in labels:
         yield split(name, whole, how, seed, most)
 
@@ -148,11 +155,7 @@ def split(name: str, whole: Part, how: str, seed: int, most: int) -> Problem:
     rest = order[~np.isin(order, chosen)]
     rest = rest[np.cumsum(sizes[rest]) <= most]
     train, test = (whole.take(np.flatnonzero(np.isin(clusters, part))) for part in (chosen, rest))
-    return Problem(name, how, train, test, {"proposed": proposed(train.data)})
-
-
-def proposed(records: Records) -> list[Comparison]:
-    return proposed_comparisons(records, records.names)
+    return Problem(name, how, train, test, {"proposed": propose_spec(train.data)})
 
 
 def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
@@ -165,11 +168,11 @@ def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
     for how, column in CRM_LABELS.items():
         marked = np.flatnonzero([cell is not None and str(cell).strip() != "" for cell in records[column]])
         if seed == 0:
-            yield Problem("crm", how, whole.take(marked), whole, {"proposed": proposed(whole.data.take(marked))})
+            yield Problem("crm", how, whole.take(marked), whole, {"proposed": propose_spec(whole.data.take(marked))})
         if how == "60 duplicates" and "20" in labels:
             few = rng.permutation(np.unique(clusters[marked]))[:20]
             some = whole.take(marked[np.isin(clusters[marked], few)])
-            yield Problem("crm", "20", some, whole, {"proposed": proposed(some.data)})
+            yield Problem("crm", "20", some, whole, {"proposed": propose_spec(some.data)})
 
 
 def paper_task(name: str) -> Problem:
@@ -184,16 +187,16 @@ def paper_task(name: str) -> Problem:
     )
     compared = [n for n in train.data.names if n != problem.spec.group]
     choices = {
-        "paper": list(problem.spec.fields),
-        "richer": list(RICHER[name.partition("-")[0]]().fields),
-        "proposed": proposed_comparisons(train.data, compared, in_documents=train.groups is not None),
+        "paper": Spec("entity", problem.spec.fields),
+        "richer": Spec("entity", RICHER[name.partition("-")[0]]().fields),
+        "proposed": propose_spec(train.data.select(compared), train.groups is not None),
     }
     return Problem(name, "own part", train, test, choices)
 
 
-def run(problem: Problem, choice: str, fields: list[Comparison], system: str, seed: int) -> dict[str, Any]:
+def run(problem: Problem, choice: str, spec: Spec, system: str, seed: int) -> dict[str, Any]:
     start = time.process_time()
-    labels = SYSTEMS[system](problem, Spec("entity", fields), seed)
+    labels = SYSTEMS[system](problem, spec, seed)
     scores = evaluate(problem.test.clusters, labels)
     return {
         "set": problem.name,

@@ -26,7 +26,6 @@ from scdp.estimators.clustering import cluster_records
 from scdp.metrics import evaluate
 from scdp.posterior.partitions import number_first
 from scdp.results.estimate import Judged, choose_chances, correct_expected, expect_by_record, measure_records
-from scdp.table.spec import Spec
 
 METRICS = {"precision": "p", "recall": "r", "f": "f", "b_cubed": "b3"}
 ANSWERS = ("f", "precision=0.99", "f", "precision=0.995", "vi")
@@ -61,9 +60,9 @@ def main() -> None:
 
 def measure(problem: Problem, seed: int, n_judged: int) -> dict[str, Any]:
     """One split: the truth, and the intervals of the draws alone, of the calibrated draws, and with judged records."""
-    (fields,) = problem.fields.values()
+    (spec,) = problem.specs.values()
     answer = ANSWERS[seed % len(ANSWERS)]
-    model = EntityResolver(spec=Spec("entity", fields), answer=answer, random_state=seed)
+    model = EntityResolver(spec=spec, answer=answer, random_state=seed)
     model.fit(problem.train.data, problem.train.clusters)
     result = cluster_records(model, problem.test.data)
     labels, truth = number_first(result.labels), problem.test.clusters

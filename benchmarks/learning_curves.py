@@ -17,8 +17,9 @@ import numpy as np
 
 from benchmarks.accuracy import Part, Problem, line, run
 from benchmarks.honesty import Cell, loaders, split
+from scdp.estimators.checks import propose_spec
 from scdp.table.records import Records
-from scdp.table.spec import proposed_comparisons
+from scdp.table.spec import Spec
 
 SETS = "crm,restaurant,rldata500,abt-buy,dblp-acm,historical,people"
 SYSTEMS = ("resolver", "modernbinary", "splink")
@@ -27,11 +28,11 @@ SYSTEMS = ("resolver", "modernbinary", "splink")
 def problem_of(cell: Cell) -> Problem:
     items = loaders()[cell.name]()
     train, known, new, gold = split(items, cell)
-    fields = list(items.spec.fields) if items.spec else proposed_comparisons(train, train.names)
-    compared = {name for field in fields for name in field.columns}
+    spec = Spec("entity", items.spec.fields) if items.spec else propose_spec(train)
+    compared = {name for field in spec.fields for name in field.columns}
     train, new = (Records({n: part[n] for n in sorted(compared)}, part.source) for part in (train, new))
     labels = str(cell.n_labelled) if cell.n_labelled else "all"
-    return Problem(cell.name, labels, Part(train, known), Part(new, gold), {"given": fields})
+    return Problem(cell.name, labels, Part(train, known), Part(new, gold), {"given": spec})
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
             for seed in range(options.seeds):
                 problem = problem_of(Cell(name, n, "random", options.size, seed))
                 for system in SYSTEMS:
-                    rows.append(run(problem, "given", problem.fields["given"], system, seed))
+                    rows.append(run(problem, "given", problem.specs["given"], system, seed))
                     print(line(rows[-1]), flush=True)
                 if options.out:
                     options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

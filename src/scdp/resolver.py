@@ -146,7 +146,7 @@ class EntityResolver(Estimator):
             fitted = ResolverFit.train(
                 rows, known, groups, features, choices, seed, count_workers(self.n_jobs), progress, conditions
             )
-        everyone = np.arange(len(known))
+        rows, everyone = fitted.rows, np.arange(len(known))
         if self.share_clusters:
             return self._sample(fitted, rows, groups, everyone, known, seed, True, conditions), fitted
         posterior = self._sample(fitted, rows, groups, everyone[known < 0], known, seed, False, conditions)

@@ -35,6 +35,7 @@ from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorV
 from scdp.linkage.storage import ensemble_from_parts, ensemble_to_parts, number, view_from_parts, view_to_parts
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
+from scdp.linkage.training.selection import select_comparisons
 from scdp.posterior import Posterior
 from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.linked import LinkedDraws
@@ -104,7 +105,8 @@ class ResolverFit:
         view, sign, layout, ladder = None, None, None, Ladder(())
         source: LabelledSource
         if isinstance(rows, Compared):
-            columns = Columns.of(rows.spec.fields)
+            rows = _choose_comparisons(rows, labelled, cluster, None if groups is None else group, seed)
+            features, columns = rows.spec.names, Columns.of(rows.spec.fields)
             sign, layout = columns.sign, columns.layout
             if groups is None:
                 ladder = learn_ladder(rows.records.take(labelled), rows.spec, cluster, seed)
@@ -388,6 +390,19 @@ def _read_training(stored: object) -> Training:
     if isinstance(shift, bool) or not isinstance(shift, int | float) or not np.isfinite(shift):
         raise InputError("'shift' is no number")
     return Training(n_records, n_clusters, n_repeated, float(shift))
+
+
+def _choose_comparisons(
+    rows: Compared, labelled: Integers, cluster: Integers, group: Integers | None, seed: int
+) -> Compared:
+    """The rows with those of the proposed comparisons that help to tell labelled clusters; chosen ones all stay."""
+    spec = rows.spec
+    if spec.further is None:
+        return rows
+    every = (*spec.fields, *spec.further)
+    own = None if group is None else group[labelled]
+    kept = select_comparisons(rows.records.take(labelled), every, len(spec.fields), cluster, own, seed)
+    return rows.with_fields(every[number] for number in kept)
 
 
 def _cluster_codes(known: Integers, group: Integers) -> Integers:

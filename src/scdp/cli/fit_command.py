@@ -218,7 +218,11 @@ def spec_of(
     if base is None or not base.fields:
         source = base.source if base else None
         found = propose(records, entity, id_column, group, source)
-        return replace(base, entity=entity, fields=found.fields, id=id_column, group=group) if base else found
+        return (
+            replace(found, golden=base.golden, at_most_one=base.at_most_one, link_only=base.link_only)
+            if base
+            else found
+        )
     fields = base.fields
     for field in fields:
         records.require(*field.columns_read)

@@ -199,12 +199,12 @@ class Estimator(SklearnEstimator):
         settings = spec, self.metric, self.standardize
         with self._bar("comparing") as progress:
             rows = rows_of(X, grouped, *settings, progress, self.takes_candidates)
-        self.n_features_in_ = rows.n_features
         names = feature_names(rows, getattr(self, "feature_names_in_", None))
         seed = draw_seed(self.random_state)
         self.posterior_, fitted = self._sample_fit(rows, known, grouped, names, seed, conditions)
         self.labels_ = labels_from(self._estimate(self.posterior_, known, conditions), known)
         self.fitted_ = fitted.with_labels(self.labels_)
+        self.n_features_in_ = fitted.rows.n_features
         for doubt in self._list_doubts():
             warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self

@@ -37,7 +37,7 @@ from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
 from scdp.posterior.partitions import canonical_labels
 from scdp.table.records import Records, complete_column, records_from
-from scdp.table.spec import Spec, proposed_comparisons
+from scdp.table.spec import Spec, further_comparisons, join_comparisons, propose_columns
 
 if TYPE_CHECKING:
     from scdp.estimators.base import Estimator
@@ -108,10 +108,11 @@ def is_numeric(kind: Any) -> bool:
 
 def propose_spec(records: Records, in_documents: bool = False) -> Spec:
     """How to compare records whose clusters are given apart from them."""
-    fields = proposed_comparisons(records, records.names, in_documents=in_documents)
+    found = propose_columns(records, records.names, in_documents=in_documents)
+    fields = join_comparisons(found)
     if not fields:
         raise InputError(f"{records.source}: no column is left to compare; give a spec")
-    return Spec("entity", fields)
+    return Spec("entity", fields, further=further_comparisons(found))
 
 
 def check_index(X: Any, **given: Any) -> None:

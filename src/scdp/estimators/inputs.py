@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scdp._parallel import Progress
 from scdp._typing import Booleans, Floats, Groups, Integers
 from scdp.chains.items import ItemLayout, lay_out_distances, lay_out_vectors
+from scdp.compare import Comparison
 from scdp.compare.comparison import bound_cells
 from scdp.compare.distances import Distances, compute_distances, safe_unit, squared_to_origin
 from scdp.compare.features import Comparer
@@ -168,6 +169,11 @@ class Compared:
         """Some of the records, not yet compared."""
         groups = None if self.groups is None else self.groups[items]
         return Compared(self.records.take(items), self.spec, self.scales, groups, blocked=self.blocked)
+
+    def with_fields(self, fields: Iterable[Comparison]) -> Compared:
+        """The same records, not yet compared, with other comparisons of the same columns."""
+        spec = replace(self.spec, fields=tuple(fields), further=None)
+        return Compared(self.records, spec, np.ones(len(spec.fields)), self.groups, blocked=self.blocked)
 
     @property
     def n_features(self) -> int:

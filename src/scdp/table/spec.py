@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,9 @@ class Spec:
         Sources of which no two records are the same thing.
     link_only : bool
         Whether no two records of any one source are compared.
+    further : comparisons, optional
+        Beside proposed ones, what labelled clusters may find to help; None where comparisons were chosen by hand, which
+        all stay.
 
     Example
     -------
@@ -122,6 +125,8 @@ class Spec:
     source: str | None = None
     at_most_one: tuple[str, ...] = ()
     link_only: bool = False
+    # Of a proposal alone, which no file keeps.
+    further: tuple[Comparison, ...] | None = field(default=None, compare=False, repr=False)
 
     def __init__(
         self,
@@ -133,10 +138,12 @@ class Spec:
         source: str | None = None,
         at_most_one: Iterable[str] = (),
         link_only: bool = False,
+        further: Iterable[Comparison] | None = None,
     ) -> None:
         given: dict[str, Any] = {"entity": entity, "fields": tuple(fields), "id": id, "group": group}
         given |= {"golden": tuple(golden), "source": source}
         given |= {"at_most_one": tuple(at_most_one), "link_only": link_only}
+        given |= {"further": None if further is None else tuple(further)}
         for name, value in given.items():
             object.__setattr__(self, name, value)
         self._check_fields()
@@ -182,8 +189,10 @@ class Spec:
         """
         if self.id is not None and self.id in records.columns:
             unique_ids(records, self.id)
-        fields = self.fields or propose(records, self.entity, self.id, self.group, self.source).fields
-        return replace(self, fields=tuple(comparison.fit(records) for comparison in fields))
+        found = self if self.fields else propose(records, self.entity, self.id, self.group, self.source)
+        fields = tuple(comparison.fit(records) for comparison in found.fields)
+        further = None if found.further is None else tuple(comparison.fit(records) for comparison in found.further)
+        return replace(self, fields=fields, further=further)
 
     def to_toml(self) -> str:
         """The text of a file that `from_toml` reads back to an equal spec; cleaning is always written out.
@@ -241,10 +250,11 @@ def propose(
             f"{records.source}: has {len(others):,} columns to compare, and comparisons are proposed for at most "
             f"{MOST_PROPOSED}; name the fields in a spec"
         )
-    fields = proposed_comparisons(records, others, entity, group is not None, group)
+    found = propose_columns(records, others, entity, group is not None, group)
+    fields = join_comparisons(found)
     if not fields:
         raise InputError(f"{records.source}: no column is left to compare; name the fields in the spec")
-    return Spec(entity, fields, id, group, source=source)
+    return Spec(entity, fields, id, group, source=source, further=further_comparisons(found))
 
 
 # Two columns of names are swapped in some records if so many of their cells are found in the other.
@@ -276,7 +286,8 @@ LEFT_OUT = {
 class ProposedColumn:
     """A column, what it looks like and how it is compared; `note` says why it is not, or what is special about it.
 
-    `missing` are texts of it that stand for a missing cell.
+    `missing` are texts of it that stand for a missing cell. `further` are comparisons that labelled clusters may find
+    to help beside these.
     """
 
     column: str
@@ -285,6 +296,7 @@ class ProposedColumn:
     examples: tuple[str, ...]
     missing: tuple[str, ...] = ()
     note: str = ""
+    further: tuple[Comparison, ...] = ()
 
 
 def proposed_comparisons(
@@ -295,8 +307,17 @@ def proposed_comparisons(
     group: str | None = None,
 ) -> list[Comparison]:
     """The comparisons of `propose_columns`, each once, in the order of the columns."""
-    rows = propose_columns(records, columns, entity, in_documents, group)
+    return join_comparisons(propose_columns(records, columns, entity, in_documents, group))
+
+
+def join_comparisons(rows: Iterable[ProposedColumn]) -> list[Comparison]:
+    """The comparisons of all columns, each once."""
     return list(dict.fromkeys(comparison for row in rows for comparison in row.comparisons))
+
+
+def further_comparisons(rows: Iterable[ProposedColumn]) -> list[Comparison]:
+    """The further comparisons of columns that are compared."""
+    return [comparison for row in rows if row.comparisons for comparison in row.further]
 
 
 def propose_columns(
@@ -353,7 +374,11 @@ def _row(look: ColumnLook, comparisons: Sequence[Comparison], reason: str) -> Pr
     notes = [reason] if reason else []
     if look.missing:
         notes.append("missing: " + ", ".join(map(repr, look.missing)))
-    return ProposedColumn(look.name, look.look, tuple(comparisons), look.examples, look.missing, "; ".join(notes))
+    usual = tuple(comparisons)
+    made = (compare.make_comparison(kind, look.name, missing=look.missing) for kind in _FURTHER.get(look.look, ()))
+    names = {comparison.name for comparison in usual}
+    further = tuple(comparison for comparison in made if comparison.name not in names)
+    return ProposedColumn(look.name, look.look, usual, look.examples, look.missing, "; ".join(notes), further)
 
 
 def _reasons(
@@ -519,4 +544,20 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "text with codes": ("codes_in_text", "soft_tokens"),
     "long text": ("soft_tokens", "qgram_tfidf"),
     "very long text": ("tfidf",),
+}
+
+# What may help beside these, if labelled clusters say so.
+_FURTHER: dict[str, tuple[str, ...]] = {
+    "full name": ("qgram_tfidf",),
+    "company": ("qgram_tfidf",),
+    "name": ("qgram_tfidf",),
+    "place": ("qgram_tfidf",),
+    "address": ("qgram_tfidf",),
+    "short text": ("qgram_tfidf", "soft_tokens"),
+    "title": ("soft_tokens",),
+    "venue": ("qgram_tfidf",),
+    "proper noun": ("rare_words", "edit_head"),
+    "text with codes": ("qgram_tfidf",),
+    "long text": ("contained_tokens",),
+    "very long text": ("soft_tokens",),
 }
