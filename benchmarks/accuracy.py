@@ -222,9 +222,9 @@ def resolver(problem: Problem, spec: Spec, seed: int) -> Any:
 
 
 def modern_binary(problem: Problem, spec: Spec, seed: int) -> Any:
-    from scdp.paper import baselines
+    from scdp import paper
 
-    opponent = baselines.ModernBinary(spec=spec)
+    opponent = paper.ModernBinary(spec=spec)
     opponent.fit(problem.train.data, problem.train.clusters, problem.train.groups)
     return opponent.predict(problem.test.data, problem.test.groups)
 

@@ -32,7 +32,7 @@ COLUMNS = ("author", "title", "date", "venue")
 def citations() -> tuple[Records, str]:
     """2,000 citations: the Cora references, the first ones again at the end; or made-up ones."""
     try:
-        from scdp.paper.datasets.tables import load_cora
+        from scdp.paper.tables import load_cora
 
         data = load_cora(merge_typo=True).data
         assert isinstance(data, Records)

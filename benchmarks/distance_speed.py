@@ -28,7 +28,7 @@ from scdp.chains.split_merge import split_merge_by_distance
 from scdp.chains.state import Plan, Priors, State, initial_state
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
-from scdp.paper.datasets import load_references
+from scdp.paper import load_references
 from scdp.paper.tasks import references_spec
 from scdp.table.records import Records
 

@@ -24,7 +24,7 @@ from benchmarks.accuracy import TABLES, Problem, problems
 from scdp import EntityResolver
 from scdp.estimators.clustering import cluster_records
 from scdp.metrics import evaluate
-from scdp.posterior.partitions import number_first
+from scdp.partitions import number_first
 from scdp.results.estimate import Judged, choose_chances, correct_expected, expect_by_record, measure_records
 
 METRICS = {"precision": "p", "recall": "r", "f": "f", "b_cubed": "b3"}

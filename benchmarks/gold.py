@@ -18,7 +18,7 @@ from gold_tools import random_slots
 from scdp.chains import run
 from scdp.chains.items import ItemLayout, Items, lay_out_vectors
 from scdp.chains.state import Priors, State, initial_state
-from scdp.chains.vectors.clusters import log_joint
+from scdp.chains.vector_clusters import log_joint
 from twins.simulate import Simulated, simulate
 
 ROOT = Path(__file__).resolve().parents[1]

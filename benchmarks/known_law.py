@@ -23,11 +23,11 @@ import numpy as np
 from benchmarks.known_store import historical
 from scdp.compare.features import Comparer, Pairs
 from scdp.conditions import Conditions
-from scdp.linkage.conditioning.enumeration import MOST_RECORDS
-from scdp.linkage.conditioning.sampling import conditional_law
-from scdp.linkage.conditioning.within import make_bounds, place_within
 from scdp.linkage.law import OPEN, Weights
-from scdp.linkage.sampling.forward import connect, make_room, stream_of
+from scdp.linkage.sampling import connect, make_room, stream_of
+from scdp.linkage.sampling.conditioned import conditional_law
+from scdp.linkage.sampling.enumeration import MOST_RECORDS
+from scdp.linkage.sampling.within import make_bounds, place_within
 
 N_DRAWS = 4_000
 FEWEST = 4

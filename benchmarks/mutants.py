@@ -52,22 +52,22 @@ class Mutant:
 
 MUTANTS = [
     Mutant(
-        "an item counts in its own cluster's density", "chains/vectors/clusters.py",
+        "an item counts in its own cluster's density", "chains/vector_clusters.py",
         "table_row[m] = own_row if slot == own else slot", "table_row[m] = slot",
         "check_clusters", ("missing values", "clusters"),
     ),
     Mutant(
-        "an item counts in its own cluster's size", "chains/vectors/clusters.py",
+        "an item counts in its own cluster's size", "chains/vector_clusters.py",
         "size = count[slot] - (slot == own)", "size = count[slot]",
         "check_clusters", ("missing values", "clusters"),
     ),
     Mutant(
-        "cluster concentration 10 % too large", "chains/vectors/clusters.py",
+        "cluster concentration 10 % too large", "chains/vector_clusters.py",
         "= NEW, new_row, log_new_cluster(state, m)", "= NEW, new_row, 0.0953 + log_new_cluster(state, m)",
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
-        "type concentration used for clusters", "chains/vectors/clusters.py",
+        "type concentration used for clusters", "chains/vector_clusters.py",
         "= NEW, new_row, log_new_cluster(state, m)", "= NEW, new_row, np.log(state.type_concentration)",
         "check_clusters", ("all hidden", "clusters"),
     ),
@@ -78,14 +78,14 @@ MUTANTS = [
         "check_both_concentrations",
     ),
     Mutant(
-        "a new cluster's density has the wrong sign", "chains/vectors/clusters.py",
+        "a new cluster's density has the wrong sign", "chains/vector_clusters.py",
         "        add_log_predictives(log_weight, table_row, m + 1, table, items, i)",
         "        add_log_predictives(log_weight, table_row, m + 1, table, items, i)\n"
         "        log_weight[m] = 2.0 * log_new_cluster(state, m) - log_weight[m]",
         "check_clusters", ("all hidden", "clusters"),
     ),
     Mutant(
-        "uncertainty of the mean left out of the predictive", "chains/vectors/clusters.py",
+        "uncertainty of the mean left out of the predictive", "chains/vector_clusters.py",
         "inverse[at, f] = row[f] / (row[f] + a) * a", "inverse[at, f] = row[f]",
         "check_clusters", ("all hidden", "clusters"),
     ),
@@ -106,7 +106,7 @@ MUTANTS = [
         "check_clusters", ("two documents", "clusters"),
     ),
     Mutant(
-        "a new cluster opens in the first group", "chains/vectors/clusters.py",
+        "a new cluster opens in the first group", "chains/vector_clusters.py",
         "lowest_empty(sums.size, items.slot_start[r])", "lowest_empty(sums.size, 0)",
         "check_clusters", ("two documents", "clusters"),
     ),
@@ -137,40 +137,40 @@ MUTANTS = [
         "check_clusters", ("two known", "split-merge, 3 attempts"),
     ),
     Mutant(
-        "the paper's new mean drawn from the prior", "chains/vectors/clusters.py",
+        "the paper's new mean drawn from the prior", "chains/vector_clusters.py",
         "mean[f] = weight * items.points[i, f] / a + rng.standard_normal() / np.sqrt(a)",
         "mean[f] = rng.standard_normal() / np.sqrt(prior_weight)",
         "check_clusters", ("all hidden", "clusters given means"),
     ),
     Mutant(
-        "means drawn with the variance for a deviation", "chains/vectors/types.py",
+        "means drawn with the variance for a deviation", "chains/vector_types.py",
         "rng.standard_normal() / np.sqrt(a)", "rng.standard_normal() / a",
         "check_clusters", ("all hidden", "means"),
     ),
     Mutant(
-        "a precision draw multiplied by its rate", "chains/vectors/types.py",
+        "a precision draw multiplied by its rate", "chains/vector_types.py",
         "draw / (state.rate[f] + 0.5 * square[f])", "draw * (state.rate[f] + 0.5 * square[f])",
         "check_gamma_types", ("missing values", "precisions", "unequal"),
     ),
     Mutant(
-        "a residual adds 1 to the shape, not 1/2", "chains/vectors/types.py",
+        "a residual adds 1 to the shape, not 1/2", "chains/vector_types.py",
         "state.shape[f] + 0.5 * count[f]", "state.shape[f] + count[f]",
         "check_gamma_types", ("missing values", "precisions", "unequal"),
     ),
     Mutant(
-        "a new type's weight lacks its constant", "chains/vectors/types.py",
+        "a new type's weight lacks its constant", "chains/vector_types.py",
         "total += observed[f] * constants[f]", "total += 0.0",
         "check_gamma_types", ("all hidden", "types", "unequal"),
     ),
     Mutant(
-        "an item counts in its own type", "chains/vectors/types.py",
+        "an item counts in its own type", "chains/vector_types.py",
         "add_log_densities(log_weight, candidate, m, precision, log_precision, half_log",
         "log_weight[:m] = logs[counts[candidate[:m]] + (candidate[:m] == own)]\n"
         "        add_log_densities(log_weight, candidate, m, precision, log_precision, half_log",
         "check_gamma_types", ("all hidden", "types", "unequal"),
     ),
     Mutant(
-        "a new type keeps the precisions of the old slot", "chains/vectors/types.py",
+        "a new type keeps the precisions of the old slot", "chains/vector_types.py",
         "draw_row(rng, state, observed, square, grid_log, precision[chosen])", "pass",
         "check_joint", ("two documents", "types"),
     ),
@@ -185,39 +185,39 @@ MUTANTS = [
         "check_documents",
     ),
     Mutant(
-        "shape of the mean's precision counts clusters, not values", "chains/vectors/types.py",
+        "shape of the mean's precision counts clusters, not values", "chains/vector_types.py",
         "0.5 * used.shape[0] * means.shape[1]", "0.5 * used.shape[0]",
         "check_mean_variance",
     ),
     Mutant(
-        "SCDP-2 gives shape and rate in the wrong order", "chains/vectors/types.py",
+        "SCDP-2 gives shape and rate in the wrong order", "chains/vector_types.py",
         "            rate[f] = 0.5 * gap / spread\n    return shape, rate",
         "            rate[f] = 0.5 * gap / spread\n    return rate, shape",
         "check_separation_prior",
     ),
     Mutant(
-        "SCDP-3: the current mean is not among the candidates", "chains/vectors/conditioned.py",
+        "SCDP-3: the current mean is not among the candidates", "chains/vector_conditioned.py",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 1, grid_log)",
         "draw_auxiliary(rng, items, state, 0, openings, False, options, 0, grid_log)",
         "check_conditioned", ("means", "normalized", "2"),
     ),
     Mutant(
-        "SCDP-3: a mean only this item used is lost (M + 1 rule)", "chains/vectors/conditioned.py",
+        "SCDP-3: a mean only this item used is lost (M + 1 rule)", "chains/vector_conditioned.py",
         "auxiliary, 1 if keep_first else 0, grid_log", "auxiliary, 0, grid_log",
         "check_conditioned", ("clusters from the prior", "normalized", "2", "160000"),
     ),
     Mutant(
-        "SCDP-3: a type only this item used is lost (M + 1 rule)", "chains/vectors/types.py",
+        "SCDP-3: a type only this item used is lost (M + 1 rule)", "chains/vector_types.py",
         "for a in range(int(kept), n_auxiliary):", "for a in range(n_auxiliary):",
         "check_conditioned", ("types by auxiliary", "normalized", "2", "160000"),
     ),
     Mutant(
-        "SCDP-3: clusters ordered by increasing size", "chains/vectors/coupling.py",
+        "SCDP-3: clusters ordered by increasing size", "chains/vector_coupling.py",
         "before = ranks.size[slot] > size or", "before = ranks.size[slot] < size or",
         "check_conditioned", ("clusters", "published", "2"),
     ),
     Mutant(
-        "SCDP-3: pair term counted twice", "chains/vectors/coupling.py",
+        "SCDP-3: pair term counted twice", "chains/vector_coupling.py",
         "gap = gap if gap > 0.0 else 0.0", "gap = 2.0 * gap if gap > 0.0 else 0.0",
         "check_conditioned", ("clusters", "normalized", "2"),
     ),

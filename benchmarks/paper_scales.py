@@ -24,9 +24,9 @@ import numpy as np
 
 from scdp import SCDP, metrics
 from scdp.estimators.inputs import codes
-from scdp.paper.baselines.surface import take_raw
-from scdp.paper.datasets import load_references
-from scdp.paper.datasets.tables import TEST_DIGITS, TRAIN_DIGITS, draw_rows, load_usps, shrink, standardize_pixels
+from scdp.paper import load_references
+from scdp.paper.surface import take_raw
+from scdp.paper.tables import TEST_DIGITS, TRAIN_DIGITS, draw_rows, load_usps, shrink, standardize_pixels
 from scdp.paper.tasks import join_parts, references_spec
 
 # What pixels in [-1, 1] are multiplied by.

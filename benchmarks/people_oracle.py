@@ -22,10 +22,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from benchmarks.scale import training_part
 from scdp import EntityResolver
 from scdp.compare.features import Comparer
-from scdp.components import connected_components
 from scdp.datasets import Labelled, make_records
 from scdp.engines.candidates import Blocked, compare_candidates
 from scdp.metrics import Contingency, evaluate
+from scdp.partitions import connected_components
 from scdp.resolver_fit import ResolverFit
 from scdp.table.records import Records
 from scdp.table.spec import Spec, proposed_comparisons

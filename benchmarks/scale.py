@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from benchmarks.process_tree import Run, watched
 from benchmarks.scale_table import Row, bars, page
-from scdp.components import connected_components
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError, MissingExtraError, ScdpError
 from scdp.metrics import Contingency
+from scdp.partitions import connected_components
 from scdp.table.records import Records
 
 TRAIN_RECORDS, TRAIN_ENTITIES = 2600, 2000

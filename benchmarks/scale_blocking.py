@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks.scale import codes
 from scdp.blocking import by_size
 from scdp.blocking.by_size import list_columns
-from scdp.blocking.candidates import make_search
+from scdp.blocking.keys import make_key_maker
+from scdp.blocking.pairs import make_search
 from scdp.blocking.rules import Overlap
 from scdp.estimators.model_folder import load_model
 from scdp.table.readers import read_records
@@ -44,7 +45,7 @@ def main() -> int:
         rules = by_size.RulePool(plain, rules.n_pairs, np.packbits(kept).tobytes())
     chosen = rules.choose(records, list_columns(model.fitted_spec_))
     print(chosen.blocking)
-    search = make_search(records, chosen.blocking)
+    search = make_search(make_key_maker(records, chosen.blocking), chosen.blocking)
     n_candidates = n_true = 0
     for left, right in search.chunks(2):
         n_candidates += len(left)

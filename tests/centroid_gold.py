@@ -32,7 +32,7 @@ from scdp.chains.distances.clusters import distance_sweep, resample_clusters_by_
 from scdp.chains.items import DistanceItems, ItemLayout
 from scdp.chains.split_merge import split_merge_by_distance
 from scdp.chains.state import Plan, Priors, State
-from scdp.chains.vectors.coupling import VARIANTS
+from scdp.chains.vector_coupling import VARIANTS
 from twins import distance_separation as plain
 from twins import exact
 

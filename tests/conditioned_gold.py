@@ -18,14 +18,14 @@ from numba import njit
 from gold_tools import STARTS, chi_square, stream
 from scdp.chains.items import Items, lay_out_vectors
 from scdp.chains.state import Plan, Priors, State
-from scdp.chains.vectors.conditioned import (
+from scdp.chains.vector_conditioned import (
     conditioned_sweep,
     resample_clusters_conditioned,
     resample_means_from_candidates,
     resample_types_by_auxiliary,
 )
-from scdp.chains.vectors.coupling import VARIANTS, types_given_means
-from scdp.chains.vectors.types import resample_precisions, resample_types
+from scdp.chains.vector_coupling import VARIANTS, types_given_means
+from scdp.chains.vector_types import resample_precisions, resample_types
 from twins import exact
 from twins.separation import log_target
 

@@ -25,7 +25,7 @@ from product_cases import SPEC, fitted_folder
 from scdp import SCDP, Spec
 from scdp.errors import InputError
 from scdp.io import sealed
-from scdp.paper.datasets import load_ace
+from scdp.paper import load_ace
 from scdp.store.files import Manifest, read_manifest, write_manifest
 from scdp.table.decisions import Decision, append_decision, read_decisions
 from scdp.table.delimited import read_large
@@ -167,7 +167,7 @@ def good_files() -> tuple[bytes, bytes]:
     """A shard, and the list of files of a store."""
     with TemporaryDirectory() as place:
         path = Path(place) / "shard.npz"
-        sealed.write(path, {"format": "x", "run": "y"}, {"draws": DRAWS})
+        sealed.write_sealed(path, {"format": "x", "run": "y"}, {"draws": DRAWS})
         write_manifest(Path(place), MANIFEST)
         return path.read_bytes(), (Path(place) / "store.json").read_bytes()
 
@@ -177,7 +177,7 @@ def read_shard(rng: Random, folder: Path) -> bool:
     path = folder / "shard.npz"
     path.write_bytes(mutate(rng, good_files()[0]))
     try:
-        about, arrays = sealed.read(path)
+        about, arrays = sealed.read_sealed(path)
     except (InputError, sealed.Damaged):
         return False
     assert about == {"format": "x", "run": "y"}

@@ -14,7 +14,7 @@ import pytest
 from product_cases import QUICK, SPEC, citations, fitted_folder, read_csv, rows_of, run, write_csv
 from scdp import SCDP
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 GOOD = rows_of(citations()[0])
 

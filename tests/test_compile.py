@@ -81,7 +81,7 @@ def test_without_a_writable_folder_kernels_still_work(tmp_path: Path):
 
 def test_numba_settings_of_others_are_left_alone():
     code = (
-        "import numba; before = numba.config.CACHE_DIR; import scdp.chains.vectors.clusters; "
+        "import numba; before = numba.config.CACHE_DIR; import scdp.chains.vector_clusters; "
         "print(numba.config.CACHE_DIR == before)"
     )
     assert run(code) == "True"

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import scdp
-from scdp import EntityResolver, blocking, compare, datasets, metrics, posterior
-from scdp.estimators import base
+from scdp import EntityResolver, blocking, compare, datasets, estimators, metrics, posterior
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ SOURCE = Path(scdp.__file__).parent
 MODULES = [
     ".".join(("scdp", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
     for path in sorted(SOURCE.rglob("*.py"))
-    if ">>>" in path.read_text(encoding="utf-8") and path.name != "base.py"
+    if ">>>" in path.read_text(encoding="utf-8") and path != SOURCE / "estimators" / "__init__.py"
 ]
 
 
@@ -45,7 +44,7 @@ def test_the_examples_run(name, monkeypatch):
 def test_the_examples_of_the_estimators_run(fitted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = doctest.testmod(base, extraglobs=fitted)
+        found = doctest.testmod(estimators, extraglobs=fitted)
     assert not found.failed
     assert found.attempted > 8
 
@@ -68,7 +67,7 @@ def public_functions():
         public = getattr(scdp, name)
         yield public
         yield from (value for key, value in vars(public).items() if not key.startswith("_"))
-    yield from (value for key, value in vars(base.Estimator).items() if not key.startswith("_"))
+    yield from (value for key, value in vars(estimators.Estimator).items() if not key.startswith("_"))
 
 
 # What estimators offer to the parts of the package, not to people.

@@ -14,7 +14,7 @@ from fault_cases import COMMANDS, FILE_KINDS, KINDS, Fault, faults_of, injected,
 from scdp.errors import InputError
 from scdp.table.decisions import Decision, append_decision, read_decisions
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 # Of commands that take longer, one operation in so many is made to fail here; `make faults` tries all.
 STEPS = {"fit": 1, "cluster": 1, "update": 16, "label": 16}
 

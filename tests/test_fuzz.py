@@ -9,7 +9,7 @@ from product_cases import fitted_folder
 from scdp import SCDP
 from scdp.table.readers import read_records
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 EXAMPLES = 300
 
 

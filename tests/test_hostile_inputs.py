@@ -42,7 +42,7 @@ from scdp.table import readers
 from test_bad_inputs import FIELD, TOP
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning"),
     pytest.mark.skipif(os.name != "posix", reason="pipes, devices and alarms of POSIX"),
 ]
 

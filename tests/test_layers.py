@@ -11,7 +11,7 @@ ROOT = Path(scdp.__file__).parent
 
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
-    ["errors", "_compile", "_typing", "_parallel", "components", "hashing", "metrics", "texts", "io"],
+    ["errors", "_compile", "_typing", "_parallel", "hashing", "metrics", "partitions", "texts", "io"],
     ["table", "compare"],
     ["datasets"],
     ["blocking"],

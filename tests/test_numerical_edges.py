@@ -13,13 +13,13 @@ from product_cases import fitted_folder, run
 from scdp import SCDP, EntityResolver, compare
 from scdp.chains import run as run_module
 from scdp.chains.arithmetic import choose
-from scdp.chains.checkpoint import read
 from scdp.chains.run import sweep
 from scdp.compare.comparison import learned_scale
 from scdp.compare.distances import safe_unit
 from scdp.errors import InputError, NumericalError, UnitsWarning
+from scdp.io.sealed import read_sealed
 from scdp.metrics import rand_index
-from scdp.posterior.diagnostics import ConvergenceWarning
+from scdp.posterior.recorder import ConvergenceWarning
 
 MODELS = {"scdp1": {"model": "scdp1", "n_chains": 2, "n_sweeps": 40}, "resolver": {}}
 SEED = 0
@@ -246,7 +246,7 @@ def test_a_run_whose_numbers_break_down_says_so_and_keeps_its_state(where, broke
         model.fit(np.random.default_rng(1).normal(size=(12, 2)))
     (path,) = tmp_path.rglob("broken-chain1-*.npz")
     assert path.parent == tmp_path / ("kept/fit" if kept else "temporary")
-    about, arrays = read(path)
+    about, arrays = read_sealed(path)
     state, generator = seen[6]
     assert about["sweep"] == 7
     assert about["generator"] == generator

@@ -11,7 +11,7 @@ from scdp import SCDP, Spec, compare
 from scdp.errors import InputError
 from scdp.table.readers import read_records
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 HEADER = "id,entity,title,year"
 SPEC = Spec("entity", [compare.edit("title"), compare.absolute("year")], id="id")
 PROPOSED = Spec("entity", id="id")

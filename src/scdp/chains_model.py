@@ -23,16 +23,16 @@ from scdp.chains.distances.clusters import check_plan
 from scdp.chains.items import GAUSSIAN, LIKELIHOODS, CountItems, ItemLayout, Items, lay_out_counts, number_groups
 from scdp.chains.run import Schedule, run_chains, settle_types, streams
 from scdp.chains.state import Plan, Priors, State, initial_state, start_of_chain
-from scdp.chains.vectors.conditioned import with_means
-from scdp.chains.vectors.coupling import VARIANTS
+from scdp.chains.vector_conditioned import with_means
+from scdp.chains.vector_coupling import VARIANTS
 from scdp.conditions import Conditions
 from scdp.errors import InputError, NumericalError, UnitsWarning
-from scdp.estimators.base import Estimator
+from scdp.estimators import Estimator
 from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy, describe_scale, describe_units
 from scdp.estimators.checks import Extent, above_zero_or_learn, at_least_one, chain_needs, one_of, split_groups
 from scdp.estimators.inputs import Points, Rows
 from scdp.io.memory import require
-from scdp.io.sealed import digest
+from scdp.io.sealed import sum_arrays
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 
@@ -336,10 +336,10 @@ class SCDP(Estimator):
         run: dict[str, Any] = {"scdp": __version__, "NumPy": np.__version__}
         # Plain numbers: NumPy's cannot be written as JSON.
         run |= {name: np.asarray(getattr(self, name)).item() for name in SETTINGS}
-        run |= {"seed": seed, "data": digest(_arrays(layout.items._asdict(), known_slot=layout.known_slot))}
+        run |= {"seed": seed, "data": sum_arrays(_arrays(layout.items._asdict(), known_slot=layout.known_slot))}
         # Starts tell apart what no setting does: given labels, and what an earlier fit had learned.
         for chain, start in enumerate(starts):
-            run[f"start of chain {chain + 1}"] = digest(_arrays(start._asdict()))
+            run[f"start of chain {chain + 1}"] = sum_arrays(_arrays(start._asdict()))
         return ChainCheckpoints(
             folder / purpose,
             run,

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from scdp._typing import Booleans, Floats, Integers
 from scdp.compare.features import Pairs
-from scdp.components import connected_components
 from scdp.errors import InputError
+from scdp.partitions import connected_components
 from scdp.posterior import Posterior
 from scdp.table.decisions import Constraints
 from scdp.table.records import Records

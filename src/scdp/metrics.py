@@ -8,6 +8,7 @@ Series is not looked at. Logarithms are natural. Empty input has no value and is
 
 from __future__ import annotations
 
+# Docstrings below repeat their sections: each is what `help` shows of one public function.
 import math
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass

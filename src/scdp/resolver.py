@@ -12,7 +12,7 @@ from scdp._typing import Groups, Integers
 from scdp.compile_ahead import compile_ahead
 from scdp.conditions import Conditions
 from scdp.engines.shards import Engine, InThreads
-from scdp.estimators.base import Estimator
+from scdp.estimators import Estimator
 from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
 from scdp.estimators.inputs import Rows
 from scdp.io.memory import require

@@ -26,7 +26,7 @@ from scdp.estimators.explanation import lose_each, weigh_records
 from scdp.estimators.fitted import Contributions, Reliability, calibration_from_parts, calibration_to_parts
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
-from scdp.io.parts import PlainParts, array_part, part
+from scdp.io.sealed import PlainParts, array_part, part
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.evidence import LARGEST_RATE, log_odds
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
@@ -36,10 +36,9 @@ from scdp.linkage.storage import ensemble_from_parts, ensemble_to_parts, number,
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
 from scdp.linkage.training.selection import select_comparisons
-from scdp.posterior import Posterior
+from scdp.posterior import Posterior, pack_linked
 from scdp.posterior.draws import ComponentDraws, StoredDraws
 from scdp.posterior.linked import LinkedDraws
-from scdp.posterior.recorder import pack_linked
 
 # Without labels, pairs of so many records show where the features of pairs lie.
 PRIOR_RECORDS = 500

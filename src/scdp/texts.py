@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
-from scdp.hashing import MIXER
+from scdp.hashing import MIXER, Hashes, hash_bytes
 
 Codes = NDArray[np.int32]
 _SPACE, _HYPHEN, _DOT, _SMALL_A, _SMALL_Z, _TO_SMALL = 32, 45, 46, 97, 122, 32
@@ -34,6 +34,11 @@ class TextBytes(NamedTuple):
             content = b"".join(encoded)
             lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         return cls(np.frombuffer(content, dtype=np.uint8), compute_offsets(lengths))
+
+
+def hash_texts(texts: Sequence[str]) -> Hashes:
+    """A hash of each text's UTF-8 bytes, never 0."""
+    return hash_bytes(*TextBytes.of(texts))
 
 
 def compute_offsets(counts: NDArray[Any]) -> Integers:

@@ -19,13 +19,12 @@ from scdp.blocking import (
     tokens,
 )
 from scdp.blocking.by_size import SIZES, RulePool
-from scdp.blocking.cover import Demand, Kept, choose_rules, drop_superfluous, find_greedy_path
 from scdp.blocking.estimates import count_partners
 from scdp.blocking.learn import follow_links
-from scdp.blocking.training import draw_training_sample
+from scdp.blocking.training import Demand, Kept, choose_rules, draw_training_sample, drop_superfluous, find_greedy_path
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.paper.datasets import load_febrl3, load_restaurant
+from scdp.paper import load_febrl3, load_restaurant
 from scdp.table.records import records_from
 from scdp.table.spec import Spec
 

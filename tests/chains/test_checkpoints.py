@@ -20,7 +20,7 @@ from scdp.chains.checkpoint import ChainCheckpoints, CheckpointWarning
 from scdp.errors import InputError
 from scdp.io.atomic import FolderLock
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 
 class Death(BaseException):

@@ -10,8 +10,8 @@ from gold_tools import FALSE_ALARM
 from scdp.chains.items import lay_out_vectors
 from scdp.chains.run import constants_of, update_concentrations
 from scdp.chains.state import GammaPrior, Plan, Priors, initial_state
-from scdp.chains.vectors.conditioned import conditioned_sweep, with_means
-from scdp.chains.vectors.coupling import VARIANTS
+from scdp.chains.vector_conditioned import conditioned_sweep, with_means
+from scdp.chains.vector_coupling import VARIANTS
 from twins import simulate
 
 variants = pytest.mark.parametrize("variant", list(VARIANTS))

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from sampler_cases import CASES, Case, build
+from scdp.chains import vector_conditioned as conditioned
+from scdp.chains import vector_coupling as coupling
 from scdp.chains.items import Items
 from scdp.chains.state import State
-from scdp.chains.vectors import conditioned, coupling
-from scdp.chains.vectors.coupling import MEAN, NORMALIZED, PUBLISHED
+from scdp.chains.vector_coupling import MEAN, NORMALIZED, PUBLISHED
 from twins import separation as conditioned_plain
 
 SEEDS = range(6)

@@ -16,9 +16,9 @@ from gold_tools import FALSE_ALARM, chi_square, partition_codes
 from sampler_cases import CASES, Case
 from scdp import SCDP
 from scdp.chains import split_merge
+from scdp.chains import vector_clusters as clusters
 from scdp.chains.distances import centroids
 from scdp.chains.distances import clusters as distance_clusters
-from scdp.chains.vectors import clusters
 from scdp.errors import InputError
 from twins import crp, exact, likelihood
 

@@ -14,7 +14,7 @@ from gold_tools import FALSE_ALARM, LAYOUTS, kolmogorov, make_problem, stream
 from scdp.chains.distances.centroids import centroids_of
 from scdp.chains.distances.clusters import update_separation_rate
 from scdp.chains.state import GammaPrior, Priors
-from scdp.chains.vectors.coupling import VARIANTS
+from scdp.chains.vector_coupling import VARIANTS
 from twins import distance_separation as plain
 
 each_variant = pytest.mark.parametrize("variant", ["normalized", "mean"])

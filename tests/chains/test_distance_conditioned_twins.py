@@ -14,7 +14,7 @@ from scdp.chains.distances.clusters import resample_clusters_by_distance
 from scdp.chains.items import DistanceItems, lay_out_distances
 from scdp.chains.split_merge import split_merge_by_distance
 from scdp.chains.state import State
-from scdp.chains.vectors.coupling import MEAN, NORMALIZED
+from scdp.chains.vector_coupling import MEAN, NORMALIZED
 from scdp.compare.distances import Distances
 from twins import distance_separation as plain
 

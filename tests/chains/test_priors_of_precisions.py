@@ -13,7 +13,7 @@ from scdp import SCDP
 from scdp.chains.distances.centroids import gap_powers
 from scdp.chains.run import update_priors
 from scdp.chains.state import GammaPrior, Plan, Priors
-from scdp.chains.vectors.types import coupled_prior
+from scdp.chains.vector_types import coupled_prior
 from scdp.errors import InputError
 
 PRIORS = Priors(precision=GammaPrior(1.3, 0.7))

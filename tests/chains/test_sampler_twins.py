@@ -7,8 +7,9 @@ import pytest
 
 from sampler_cases import CASES, Case, build
 from scdp.chains import run, split_merge
+from scdp.chains import vector_clusters as clusters
+from scdp.chains import vector_types as types
 from scdp.chains.items import group_sizes
-from scdp.chains.vectors import clusters, types
 from twins import vectors as plain
 
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from scdp.cli.demo_commands import datasets
 from scdp.errors import DataNotFoundError, InputError
-from scdp.paper.datasets import files as sources
+from scdp.paper import files as sources
 
 CONTENT = b"some records"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

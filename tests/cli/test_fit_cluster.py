@@ -29,7 +29,7 @@ from scdp.report import outputs
 from scdp.results import read_result
 from scdp.table.readers import read_records
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from product_cases import QUICK, done, fitted_folder, run
 from scdp.io import atomic
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 
 @pytest.fixture

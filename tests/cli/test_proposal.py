@@ -9,7 +9,7 @@ import pytest
 
 from product_cases import done
 from scdp import EntityResolver
-from scdp.cli.proposal import describe, find_told, is_proposed, show_proposal
+from scdp.cli.fit_command import describe, find_told, is_proposed, show_proposal
 from scdp.errors import InputError
 from scdp.table.records import records_from
 from scdp.table.spec import propose

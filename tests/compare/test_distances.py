@@ -171,11 +171,11 @@ def test_two_thousand_records_fit_in_150_megabytes():
 
 @pytest.mark.parametrize("task", ["references", "identity", "coreference"])
 def test_the_papers_features_tell_same_from_different_on_the_real_sets(task, data_or_skip):
-    from scdp.paper import datasets
+    from scdp import paper
     from scdp.paper import tasks as specs
 
     with data_or_skip():
-        part = getattr(datasets, f"load_{task}")().test
+        part = getattr(paper, f"load_{task}")().test
     spec = getattr(specs, f"{task}_spec")()
     distances = compute_distances(part.data, spec)
     i, j = np.triu_indices(len(part), k=1)

@@ -12,7 +12,8 @@ import pytest
 from scdp import compare
 from scdp.blocking import Blocking, candidate_pairs, connected_components, equal, neighbourhood, overlap, prefix, tokens
 from scdp.blocking.by_size import ChosenBlocking
-from scdp.blocking.candidates import make_search
+from scdp.blocking.keys import make_key_maker
+from scdp.blocking.pairs import make_search
 from scdp.compare.features import Columns, Comparer, Pairs
 from scdp.datasets import make_records
 from scdp.engines import candidates
@@ -73,7 +74,7 @@ def test_records_in_any_order_have_the_same_candidates(links):
     records = make_records(1_000, kind="people", seed=3).data
     blocking = Blocking(BLOCKING.rules, links, BLOCKING.max_block)
     wanted = candidate_pairs(records, blocking)
-    search = make_search(records, blocking)
+    search = make_search(make_key_maker(records, blocking), blocking)
     for rows in (np.argsort(search.block_number), np.random.default_rng(0).permutation(1_000)):
         left, right = search.pairs(rows.astype(np.int32))
         order = np.lexsort((right, left))
@@ -83,7 +84,8 @@ def test_records_in_any_order_have_the_same_candidates(links):
 
 def test_records_of_a_block_are_neighbours_in_the_order_of_homes():
     names = np.array(list("abcde") * 40)
-    search = make_search(records_from({"name": names.tolist()}), Blocking((equal("name"),)))
+    blocking = Blocking((equal("name"),))
+    search = make_search(make_key_maker(records_from({"name": names.tolist()}), blocking), blocking)
     ordered = names[np.argsort(search.block_number, kind="stable")]
     assert (ordered[1:] != ordered[:-1]).sum() == 4
 
@@ -175,7 +177,7 @@ def test_the_sample_is_about_as_large_as_asked_for():
 def test_the_sample_of_candidates_does_not_depend_on_the_order_of_rows(monkeypatch):
     monkeypatch.setattr(candidates, "SETTLED_BY", 300)
     records = blocked().records
-    search = make_search(records, BLOCKING)
+    search = make_search(make_key_maker(records, BLOCKING), BLOCKING)
     orders = np.arange(len(records)), np.random.default_rng(0).permutation(len(records))
     one, two = (sample_candidates(search, rows.astype(np.int32), len(records)) for rows in orders)
     np.testing.assert_array_equal(one, two)

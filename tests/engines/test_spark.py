@@ -97,7 +97,6 @@ def test_spark_gives_what_one_machine_gives(spark_or_skip: Any, subtests: pytest
             check_pairs(spark_or_skip, people, blocking)
     for check in (
         check_components,
-        check_numbering,
         check_errors,
         check_20_000_records,
         check_prefiltered_and_broken_up,
@@ -140,38 +139,13 @@ def check_labels(spark: Any, n_records: int, edges: Any, left: Any, right: Any) 
     np.testing.assert_array_equal(sorted_columns(found, "row", "component"), [np.arange(n_records), wanted.labels])
 
 
-def check_numbering(spark: Any) -> None:
-    from scdp.engines.spark_tables import frame_to_spark
-
-    rng = np.random.default_rng(3)
-    ids = [f"r{number}" for number in rng.permutation(500)]
-    cells = [None if i % 3 == 0 else "  " if i % 3 == 1 else f"é {i}" for i in range(500)]
-    # Names that Spark cannot tell apart, or takes for something else.
-    frame = spark.createDataFrame(pa.table({"a.b": cells, "ID": ids, "id": cells[::-1]}))
-    table = frame_to_spark(frame.repartition(4), "ID")
-    order = np.argsort(ids)
-    local = records_from({"a.b": cells, "ID": ids, "id": cells[::-1]}).take(order)
-    got = table.cells(("id", "a.b", "ID")).orderBy("row").toArrow()
-    assert table.n_records == 500
-    assert got["row"].to_pylist() == list(range(500))
-    assert [got[place].to_pylist() for place in (1, 2, 3)] == [local[name].tolist() for name in ("id", "a.b", "ID")]
-
-
 def check_errors(spark: Any) -> None:
     from scdp.engines.spark import CompareJob, compare_pairs
-    from scdp.engines.spark_tables import frame_to_spark, records_to_spark, worker_errors
+    from scdp.engines.spark_tables import records_to_spark, worker_errors
 
     def frame(**columns: Any) -> Any:
         return spark.createDataFrame(pa.table(columns))
 
-    with pytest.raises(InputError, match="2 records have the same 'id', 'x'"):
-        frame_to_spark(frame(id=["x", "y", "x"]), "id")
-    with pytest.raises(InputError, match="a record has no 'id'"):
-        frame_to_spark(frame(id=["x", None]), "id")
-    with pytest.raises(InputError, match="column 'age' holds bigint; read it as text"):
-        frame_to_spark(frame(id=["x"], age=[3]), "id")
-    with pytest.raises(InputError, match="there is no column 'id'; it has: name"):
-        frame_to_spark(frame(name=["x"]), "id")
     long = records_to_spark(spark, records_from({"name": ["a" * 30_000, "b"]}))
     few = Comparer.of(records_from({"name": ["a", "b"]}), [compare.edit("name")])
     job = CompareJob(few.columns.fields, few.count(), taught_by(600).ensemble, None)

@@ -18,14 +18,17 @@ from scdp.engines.shards import split_shards
 from scdp.engines.spark import (
     CompareJob,
     check_fields,
+    contracted,
     joined_batches,
     labelled_rows,
+    large_star,
     linked_draws,
     prepare_batch,
     shard_of,
+    small_star,
+    starred,
 )
 from scdp.engines.spark_candidates import overlapping, token_weights
-from scdp.engines.spark_components import contracted, large_star, small_star, starred
 from scdp.engines.spark_keys import following, near_pairs, signed, sort_places
 from scdp.engines.spark_tables import batch_of, group_starts, sliced, whole_groups
 from scdp.errors import InputError, MissingExtraError

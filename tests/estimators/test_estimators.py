@@ -16,7 +16,7 @@ from scdp.errors import InputError, UnitsWarning
 from scdp.posterior import ConvergenceWarning
 
 # These short runs are not meant to converge; what a warning says is tested on its own.
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 
 def blobs(seed: int = 0, n: int = 120, n_clusters: int = 6) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from scdp.estimators.checks import row_order, take_rows
 from scdp.table.records import Records, records_from
 from scdp.table.spec import proposed_comparisons
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 SPEC = Spec(
     entity="entity",
     fields=[compare.edit("title"), compare.edit("author"), compare.absolute("year"), compare.edit("venue")],

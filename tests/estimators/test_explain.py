@@ -15,7 +15,7 @@ from scdp.estimators.chains_fit import pair_evidence
 from scdp.estimators.explanation import Explanation, FeatureEvidence, TypeEvidence, explain_pair
 from scdp.estimators.inputs import Pair
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 
 def log_normal(values, precisions, variance):

@@ -11,7 +11,7 @@ from scdp import SCDP, EntityResolver, Spec, compare
 from scdp.errors import InputError
 from scdp.estimators.checks import check_groups, check_known, is_missing
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 NAMES = pd.DataFrame({"name": [f"{word} {k}" for word in ("anna", "bob", "clara", "dora") for k in range(3)]})
 TRUTH = [k // 3 for k in range(12)]

@@ -18,7 +18,7 @@ from scdp.errors import InputError
 from scdp.estimators.model_folder import FILES, VERSION, _plain
 from scdp.posterior import Posterior
 
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 STORED = Path(__file__).parent / "models" / "things-1.0.json"
 
 

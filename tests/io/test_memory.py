@@ -24,7 +24,7 @@ from scdp.linkage.sources import VectorView
 from scdp.table.readers import read_records
 
 resource = pytest.importorskip("resource", reason="limits of POSIX")
-pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
 PAPER = ("cdp", "scdp1", "scdp2", "scdp3")
 REFUSED = r"this would need about .* of memory, .* of it for .*, and .* are free; "

@@ -12,10 +12,10 @@ from linkage.test_law_gold import LEVEL, N_DRAWS, WEIGHTS, goodness, some_pairs
 from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
 from scdp.errors import InputError
-from scdp.linkage.conditioning.enumeration import enumerate_law, look_at_few
-from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.law import NO_MERGE
-from scdp.linkage.sampling.forward import sample_partition, stream_of
+from scdp.linkage.sampling import sample_partition, stream_of
+from scdp.linkage.sampling.conditioned import condition_draws
+from scdp.linkage.sampling.enumeration import enumerate_law, look_at_few
 from twins.linkage import canonical, conditional_law, exact_law, exact_law_by_records, keeps_conditions
 
 

@@ -8,8 +8,8 @@ import pytest
 from scdp.blocking import connected_components
 from scdp.compare.features import Pairs
 from scdp.linkage.law import Placements, Weights, log_likelihood_grad
+from scdp.linkage.sampling import connect, sample_partition, sample_partitions, shuffle, stream_of, uniform
 from scdp.linkage.sampling.component import FEW, bound_chances
-from scdp.linkage.sampling.forward import connect, sample_partition, sample_partitions, shuffle, stream_of, uniform
 from scdp.linkage.training.folds import canonical_labels
 from twins.linkage import choice_weights, log_likelihood
 from twins.linkage import sample_partition as sample_plainly

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from scdp._typing import Floats, Integers
 from scdp.compare.features import Pairs
 from scdp.linkage.law import NO_MERGE, Weights
-from scdp.linkage.sampling.forward import sample_partition, stream_of
+from scdp.linkage.sampling import sample_partition, stream_of
 from twins.linkage import Partition, canonical, exact_law
 
 # A test of draws from the right law fails by chance with this probability.

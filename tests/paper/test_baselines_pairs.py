@@ -11,10 +11,10 @@ from baseline_cases import as_distances, blobs
 from scdp.errors import InputError
 from scdp.linkage.training.folds import held_out_halves, held_out_sets
 from scdp.metrics import f_score
-from scdp.paper.baselines.binary import golden_section
-from scdp.paper.baselines.simple import implicit_k_means, squared_length, to_means
-from scdp.paper.baselines.structured import correlation_clustering, merge_greedily, move_items
-from scdp.paper.baselines.surface import (
+from scdp.paper.binary import golden_section
+from scdp.paper.simple import implicit_k_means, squared_length, to_means
+from scdp.paper.structured import correlation_clustering, merge_greedily, move_items
+from scdp.paper.surface import (
     PairTable,
     Steps,
     best_threshold,

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from scdp.errors import DataNotFoundError, InputError
-from scdp.paper.datasets import files
+from scdp.paper import files
 
 SIZE = 150_000
 CONTENT = os.urandom(SIZE)

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 from scdp.errors import InputError
-from scdp.paper.datasets.files import Vector, columns_of, read_rda
+from scdp.paper.files import Vector, columns_of, read_rda
 
 NIL = struct.pack(">i", 254)
 
@@ -92,7 +92,7 @@ def test_every_truncation_is_an_input_error(tmp_path):
 
 
 def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("scdp.paper.datasets.files._LARGEST", len(CONTENT) - 1)
+    monkeypatch.setattr("scdp.paper.files._LARGEST", len(CONTENT) - 1)
     with pytest.raises(InputError, match="unpacks to more than"):
         read_rda(write(tmp_path, gzip.compress(CONTENT)))
 

@@ -14,9 +14,9 @@ from scdp.compare.distances import compute_distances
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
 from scdp.paper import tasks as paper
-from scdp.paper.baselines.surface import take_raw
 from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
 from scdp.paper.run import plan_jobs, run
+from scdp.paper.surface import take_raw
 from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Effort, Outcome, Settings, Watch, choose_systems
 from scdp.paper.tasks import TASKS, Problem, choose_tasks, join_parts
 from scdp.table.records import records_from

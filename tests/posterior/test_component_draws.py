@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scdp.partitions import canonical_labels
 from scdp.posterior import Posterior
 from scdp.posterior.draws import ComponentDraws
 from scdp.posterior.linked import LinkedDraws
-from scdp.posterior.partitions import canonical_labels
 from scdp.posterior.recorder import pack_draws
 
 SHAPE = (2, 15)

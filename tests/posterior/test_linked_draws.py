@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from scdp.errors import InputError
-from scdp.posterior import Posterior, linked, pairs
+from scdp.posterior import Posterior, linked, pack_linked, pairs
 from scdp.posterior.draws import ComponentDraws
 from scdp.posterior.linked import LabelFile, LinkedDraws, join_linked
-from scdp.posterior.recorder import pack_linked
 
 N_DRAWS = 12
 

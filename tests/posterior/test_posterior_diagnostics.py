@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scdp.posterior import ConvergenceWarning, Posterior
-from scdp.posterior.diagnostics import choose_pairs, diagnose_scalar, trace_shapes
+from scdp.posterior.recorder import choose_pairs, diagnose_scalar, trace_shapes
 
 
 def mixed(n_chains=4, n_draws=400, seed=0):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from scdp.errors import InputError
+from scdp.partitions import name_by_first
 from scdp.posterior import Posterior
 from scdp.posterior import query as queries
-from scdp.posterior.partitions import name_by_first
 from scdp.posterior.query import count_by_group
 
 CITIES = {"city": ["x", "x", "y", "y", None], "entity": ["p"] * 5, "age": ["1", "2", "3", "4", "5"]}

@@ -18,9 +18,9 @@ from scdp.blocking.index import Oversized
 from scdp.errors import InputError
 from scdp.estimators.fitted import Reliability
 from scdp.estimators.result import ClusterResult
+from scdp.partitions import name_by_first
 from scdp.posterior import Posterior
 from scdp.posterior import query as queries
-from scdp.posterior.partitions import name_by_first
 from scdp.results import read_result, write_result
 
 

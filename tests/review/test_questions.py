@@ -5,7 +5,7 @@ import pytest
 from benchmarks.labelling import choose, choose_nearest_half
 
 from review_site import doubtful_draws
-from scdp.posterior.partitions import canonical_labels
+from scdp.partitions import canonical_labels
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import (
     MOST_SHOWN,

@@ -14,7 +14,7 @@ from scdp.hashing import mix_keys
 from scdp.linkage.evidence import Dependence, TableEvidence
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
 from scdp.linkage.levels import EDGES, N_LEVELS
-from scdp.linkage.sampling.forward import Names
+from scdp.linkage.sampling import Names
 
 Partition = tuple[int, ...]
 

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from scdp._typing import Floats, Integers
 from scdp.chains.items import Items
 from scdp.chains.state import PrecisionGrid, State
-from scdp.chains.vectors.types import SMALLEST
+from scdp.chains.vector_types import SMALLEST
 from twins import crp, likelihood
 
 NEW = -1

@@ -11,7 +11,7 @@ from scdp.blocking.rules import Blocking, Rule, equal, identical, neighbourhood,
 if TYPE_CHECKING:
     from scdp.blocking.candidates import CandidatePairs, candidate_pairs, read_pair_chunks, stream_candidate_pairs
     from scdp.blocking.learn import LearnedRules, learn_blocking, learn_blockings
-    from scdp.components import Components, connected_components
+    from scdp.partitions import Components, connected_components
 
 __all__ = [
     "Blocking",
@@ -43,10 +43,10 @@ __all__ = [
 # Loaded on first use: a blocking is described without compiling kernels.
 _HOME = {
     "CandidatePairs": "scdp.blocking.candidates",
-    "Components": "scdp.components",
+    "Components": "scdp.partitions",
     "LearnedRules": "scdp.blocking.learn",
     "candidate_pairs": "scdp.blocking.candidates",
-    "connected_components": "scdp.components",
+    "connected_components": "scdp.partitions",
     "learn_blocking": "scdp.blocking.learn",
     "learn_blockings": "scdp.blocking.learn",
     "read_pair_chunks": "scdp.blocking.candidates",

@@ -17,14 +17,20 @@ import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers
 from scdp.blocking.candidates import candidate_pairs
-from scdp.blocking.cover import Kept, find_greedy_path, sort_by_gain
 from scdp.blocking.estimates import Sample, estimate_candidates
 from scdp.blocking.expressions import qgrams, text, tokens
 from scdp.blocking.index import Oversized
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.learn import choose_links, follow_links, learn_blockings
 from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, equal, identical, overlap, token_bound
-from scdp.blocking.training import draw_training_sample, profile_column, propose_rules
+from scdp.blocking.training import (
+    Kept,
+    draw_training_sample,
+    find_greedy_path,
+    profile_column,
+    propose_rules,
+    sort_by_gain,
+)
 from scdp.errors import InputError
 from scdp.hashing import scatter_rows
 from scdp.table.records import Records

@@ -7,26 +7,15 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp.blocking.index import Oversized, PairIndex, build_index
-from scdp.blocking.keys import KeyMaker, TextColumns
-from scdp.blocking.pairs import (
-    Pairs,
-    Search,
-    build_linked_graphs,
-    collect_chunks,
-    count_visited,
-    count_visited_through_links,
-    find_partners,
-    find_partners_through_links,
-    number_by_block,
-)
+from scdp.blocking.index import Oversized
+from scdp.blocking.keys import make_key_maker
+from scdp.blocking.pairs import Pairs, collect_chunks, find_chunks
 from scdp.blocking.rules import Blocking, check_count
 from scdp.errors import InputError
 from scdp.table.records import Records
@@ -362,60 +351,6 @@ def stream_candidate_pairs(
     chunks, oversized = find_chunks(make_key_maker(records, blocking), blocking, limit, workers)
     write_pairs(path, chunks, len(records), limit, workers)
     return oversized
-
-
-def make_key_maker(records: Records, blocking: Blocking) -> KeyMaker:
-    """What makes the keys of a blocking, whose columns must be there."""
-    records.require(*blocking.columns)
-    if len(records) >= 2**31:
-        raise InputError(f"{records.source}: {len(records):,} records are more than 2^31; split the file")
-    return KeyMaker(TextColumns(records))
-
-
-def find_chunks(
-    maker: KeyMaker, blocking: Blocking, limit: int = 10**9, threads: int = 1
-) -> tuple[Iterator[Pairs], tuple[Oversized, ...]]:
-    """The pairs of the rules, expanded through the links if there are any."""
-    search = _make_search_from_keys(maker, blocking, limit, threads)
-    return search.chunks(threads), search.oversized
-
-
-def make_search(
-    records: Records, blocking: Blocking, *, memory_limit: str | int = MEMORY_LIMIT, threads: int | None = None
-) -> Search:
-    """How to find the pairs of the blocking, for those who do not want them all at once."""
-    return _make_search_from_keys(
-        make_key_maker(records, blocking), blocking, memory_bytes(memory_limit), worker_count(threads)
-    )
-
-
-def count_index_pairs(index: PairIndex) -> tuple[int, float]:
-    """The distinct pairs of blocks and overlaps, and all pairs of chains."""
-    near = float((index.chains.highs - index.chains.lows - 1).sum()) / 2
-    none = np.zeros(0, dtype=np.int32)
-    nowhere = index.chains._replace(rows=np.zeros_like(index.chains.rows), places=none)
-    return sum(len(left) for left, _ in make_index_search(index._replace(chains=nowhere)).chunks(1)), near
-
-
-def _make_search_from_keys(maker: KeyMaker, blocking: Blocking, limit: int, threads: int) -> Search:
-    index, oversized = build_index(maker, blocking, blocking.all_rules, threads)
-    search = make_index_search(index, oversized)
-    if not blocking.links:
-        return search
-    links = make_index_search(build_index(maker, blocking, blocking.links, threads)[0])
-    found = (collect_chunks(each.chunks(threads), limit) for each in (search, links))
-    graphs = build_linked_graphs(len(maker.columns), *found)
-    return Search(
-        partial(find_partners_through_links, graphs),
-        count_visited_through_links(graphs),
-        search.block_number,
-        oversized,
-    )
-
-
-def make_index_search(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
-    """How to find the pairs of an index, without links."""
-    return Search(partial(find_partners, index), count_visited(index), number_by_block(index), oversized)
 
 
 def encode_known_clusters(clusters: ArrayLike, n_records: int) -> NDArray[np.int64]:

@@ -1,7 +1,11 @@
-"""What a rule is worth: labelled pairs go in; which of them it keeps and how many candidates it makes come out.
+"""What a rule and a blocking are worth: which pairs they keep, which they lose, and how many candidates they make.
 
 On a sample of m records that stands for n, pairs of the same entity count n / m times and others (n / m)^2
 times, and blocks and tokens are taken as large as they would be.
+
+Where no labels tell, likely pairs do. A pair that several columns propose would be found if one of them failed; one
+that a single column proposes was nearly lost. So from how many likely pairs have one column that proposes them, and how
+many have two, follows how many have none: the estimate of Chao (1987) for animals that were never caught.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp.blocking.candidates import count_index_pairs, find_chunks
+from scdp._parallel import count_workers, map_in_threads
+from scdp._typing import Booleans, Floats, Integers
 from scdp.blocking.expressions import Expression
 from scdp.blocking.index import (
     ROUNDING,
@@ -28,7 +33,8 @@ from scdp.blocking.index import (
     sort_records,
     sum_shared_weight,
 )
-from scdp.blocking.keys import KeyMaker, TextColumns
+from scdp.blocking.keys import KeyMaker, TextColumns, make_key_maker
+from scdp.blocking.pairs import count_index_pairs, find_chunks, make_index_search, number_pairs
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
 from scdp.table.records import Records
 
@@ -338,3 +344,54 @@ def count_partners(
                         other[bound] += 1
             shared[partner] = 0.0
     return same, other
+
+
+# Fewer sets of columns, or fewer likely pairs, tell nothing.
+FEWEST_FAMILIES, FEWEST_PAIRS = 3, 20.0
+# The pairs of so many records are looked at.
+MOST_ROWS = 2_000
+
+
+def estimate_recall(
+    records: Records, blocking: Blocking, left: Integers, right: Integers, probability: Floats
+) -> float:
+    """The share of true pairs that a blocking proposes, by some that it does (left < right); NaN where they are few.
+
+    `probability` is that of each being a match. Unlikely ones must not be among them.
+    """
+    families = _group_by_columns(blocking)
+    rows = np.unique(left)
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(len(rows)).choice(rows, MOST_ROWS, replace=False))
+        some = np.isin(left, rows)
+        left, right, probability = left[some], right[some], probability[some]
+    if len(families) < FEWEST_FAMILIES or probability.sum() < FEWEST_PAIRS:
+        return float("nan")
+    by_family = np.zeros((len(families), len(left)), dtype=bool)
+    maker, threads, keys = make_key_maker(records, blocking), count_workers(-1), number_pairs(left, right)
+    for found, rules in zip(by_family, families.values(), strict=True):
+        search = make_index_search(build_index(maker, blocking, rules, threads)[0])
+        for pairs in map_in_threads(search.pairs, search.parts(rows.astype(np.int32)), threads):
+            found |= np.isin(keys, number_pairs(*pairs))
+    shares = [estimate_unseen_share(by_family, probability)]
+    # Columns together find what each of them finds and more. Without such rules no fewer pairs are lost.
+    alone = [not any(other < columns for other in families) for columns in families]
+    if FEWEST_FAMILIES <= sum(alone) < len(families):
+        shares.append(estimate_unseen_share(by_family[alone], probability))
+    return 1.0 - min(shares)
+
+
+def estimate_unseen_share(caught: Booleans, weight: Floats) -> float:
+    """The share of things that were never caught, by which were caught each time: (times, things), of some weight."""
+    n_times, often = len(caught), caught.sum(axis=0)
+    once, twice = (float(weight[often == number].sum()) for number in (1, 2))
+    unseen = (n_times - 1.0) / n_times * once * max(once - 1.0, 0.0) / (2.0 * (twice + 1.0))
+    return unseen / max(unseen + float(weight[often > 0].sum()), 1.0)
+
+
+def _group_by_columns(blocking: Blocking) -> dict[frozenset[str], list[Rule]]:
+    """Rules by what they read: those of the same columns find or lose a pair together."""
+    families: dict[frozenset[str], list[Rule]] = {}
+    for rule in blocking.rules:
+        families.setdefault(frozenset(rule.columns), []).append(rule)
+    return families

@@ -5,6 +5,7 @@ The set is closed and computed here, never by a database: a column's name is onl
 
 from __future__ import annotations
 
+# Docstrings below repeat their sections: each is what `help` shows of one public function.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -13,21 +13,23 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.expressions import Expression
-from scdp.blocking.hashes import (
+from scdp.blocking.rules import Blocking, Equal, Identical, Overlap, Rule
+from scdp.compare.cells import STANDARD, Codes, clean, encode
+from scdp.errors import InputError
+from scdp.hashing import (
+    Hashes,
     hash_bytes,
     hash_digits,
     hash_last_words,
     hash_prefixes,
     hash_qgrams,
     hash_sounds,
-    hash_texts,
     hash_words,
+    mix_columns,
+    mix_keys,
 )
-from scdp.blocking.rules import Equal, Identical, Overlap, Rule
-from scdp.compare.cells import STANDARD, Codes, clean, encode
-from scdp.hashing import Hashes, mix_columns, mix_keys
 from scdp.table.records import Records
-from scdp.texts import TextBytes, compute_offsets, number_lists
+from scdp.texts import TextBytes, compute_offsets, hash_texts, number_lists
 
 MISSING = -1
 _SPACE = 32
@@ -229,6 +231,14 @@ class KeyMaker:
             anything |= keys != 0
             key = mix_columns(key, keys, False)
         return KeyTable(np.where(anything, key, np.uint64(0)))
+
+
+def make_key_maker(records: Records, blocking: Blocking) -> KeyMaker:
+    """What makes the keys of a blocking, whose columns must be there."""
+    records.require(*blocking.columns)
+    if len(records) >= 2**31:
+        raise InputError(f"{records.source}: {len(records):,} records are more than 2^31; split the file")
+    return KeyMaker(TextColumns(records))
 
 
 def split_columns(expression: Expression) -> list[Expression]:

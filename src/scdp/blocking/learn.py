@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp._compile import kernel
-from scdp.blocking.cover import (
+from scdp.blocking.estimates import Estimate, Sample
+from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, check_count, identical
+from scdp.blocking.training import (
     Demand,
     DemandTrial,
     Kept,
     are_too_few,
     choose_rules,
     cross_validate,
+    draw_training_sample,
     list_demands,
+    propose_rules,
     sort_by_gain,
 )
-from scdp.blocking.estimates import Estimate, Sample
-from scdp.blocking.rules import MAX_BLOCK, WINDOW, Blocking, Overlap, Rule, check_count, identical
-from scdp.blocking.training import draw_training_sample, propose_rules
 from scdp.errors import InputError
 from scdp.table.records import Records
 from scdp.table.spec import Spec

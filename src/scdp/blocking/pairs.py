@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._parallel import map_in_threads
-from scdp.blocking.index import ROUNDING, Oversized, PairIndex, sum_shared_weight
+from scdp.blocking.index import ROUNDING, Oversized, PairIndex, build_index, sum_shared_weight
+from scdp.blocking.keys import KeyMaker
+from scdp.blocking.rules import Blocking
 
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -63,6 +66,44 @@ def split_rows(n_visited: NDArray[np.int64]) -> NDArray[np.int64]:
     steps = np.arange(0, total[-1] + VISITS_AT_ONCE, VISITS_AT_ONCE)
     edges = np.searchsorted(total, steps, side="right") - 1
     return np.unique(np.concatenate([[0], edges, [len(n_visited)]]))
+
+
+def make_search(maker: KeyMaker, blocking: Blocking, limit: int = 10**9, threads: int = 1) -> Search:
+    """How the pairs of a blocking are found, through its links if there are any; `limit` is in bytes."""
+    index, oversized = build_index(maker, blocking, blocking.all_rules, threads)
+    search = make_index_search(index, oversized)
+    if not blocking.links:
+        return search
+    links = make_index_search(build_index(maker, blocking, blocking.links, threads)[0])
+    found = (collect_chunks(each.chunks(threads), limit) for each in (search, links))
+    graphs = build_linked_graphs(len(maker.columns), *found)
+    return Search(
+        partial(find_partners_through_links, graphs),
+        count_visited_through_links(graphs),
+        search.block_number,
+        oversized,
+    )
+
+
+def make_index_search(index: PairIndex, oversized: tuple[Oversized, ...] = ()) -> Search:
+    """How to find the pairs of an index, without links."""
+    return Search(partial(find_partners, index), count_visited(index), number_by_block(index), oversized)
+
+
+def find_chunks(
+    maker: KeyMaker, blocking: Blocking, limit: int = 10**9, threads: int = 1
+) -> tuple[Iterator[Pairs], tuple[Oversized, ...]]:
+    """The pairs of the rules, expanded through the links if there are any."""
+    search = make_search(maker, blocking, limit, threads)
+    return search.chunks(threads), search.oversized
+
+
+def count_index_pairs(index: PairIndex) -> tuple[int, float]:
+    """The distinct pairs of blocks and overlaps, and all pairs of chains."""
+    near = float((index.chains.highs - index.chains.lows - 1).sum()) / 2
+    none = np.zeros(0, dtype=np.int32)
+    nowhere = index.chains._replace(rows=np.zeros_like(index.chains.rows), places=none)
+    return sum(len(left) for left, _ in make_index_search(index._replace(chains=nowhere)).chunks(1)), near
 
 
 def number_pairs(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:

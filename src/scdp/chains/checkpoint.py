@@ -16,7 +16,7 @@ from scdp._typing import Arrays, Floats, Integers
 from scdp.chains.state import State
 from scdp.errors import InputError
 from scdp.io.atomic import PART, FolderLock, find_leftovers, remove
-from scdp.io.sealed import Damaged, Words, read, write
+from scdp.io.sealed import Damaged, Words, read_sealed, write_sealed
 
 FORMAT, VERSION = "scdp-checkpoint", 1
 # The largest share of a run that writing may take: a slow disk makes checkpoints rarer, not the run slower.
@@ -91,7 +91,7 @@ class ChainCheckpoints:
         for place in self._newest_first(chain):
             path = _path(self.folder, chain, place)
             try:
-                state, sweeps = self._take_up(chain, *read(path), start)
+                state, sweeps = self._take_up(chain, *read_sealed(path), start)
             except Damaged:
                 damaged.append(path.name)
                 continue
@@ -116,7 +116,7 @@ class ChainCheckpoints:
         begin = time.monotonic()
         about, arrays = self._parts(chain, sweeps, state)
         try:
-            write(_path(self.folder, chain, self._next[chain]), about, arrays)
+            write_sealed(_path(self.folder, chain, self._next[chain]), about, arrays)
         except InputError as error:
             self._tell(f"{error}; the run goes on, and the checkpoint before is kept")
         else:
@@ -194,7 +194,7 @@ def survey(folder: Path) -> dict[Path, Words | None]:
     found: dict[Path, Words | None] = {}
     for path in checkpoint_files(folder):
         try:
-            found[path] = about = read(path)[0]
+            found[path] = about = read_sealed(path)[0]
         except Damaged:
             found[path] = None
             continue

@@ -31,10 +31,10 @@ from scdp.chains.distances.clusters import distance_sweep
 from scdp.chains.items import AnyItems, CountItems, DistanceItems, Items, group_sizes
 from scdp.chains.split_merge import split_merge
 from scdp.chains.state import Info, Plan, Priors, State
-from scdp.chains.vectors.clusters import log_joint, resample_clusters, resample_clusters_given_means
-from scdp.chains.vectors.conditioned import conditioned_sweep
-from scdp.chains.vectors.coupling import VARIANTS, log_joint_conditioned, spread_of
-from scdp.chains.vectors.types import (
+from scdp.chains.vector_clusters import log_joint, resample_clusters, resample_clusters_given_means
+from scdp.chains.vector_conditioned import conditioned_sweep
+from scdp.chains.vector_coupling import VARIANTS, log_joint_conditioned, spread_of
+from scdp.chains.vector_types import (
     coupled_prior,
     draw_mean_variance,
     draw_means,
@@ -43,7 +43,7 @@ from scdp.chains.vectors.types import (
     separation_prior,
 )
 from scdp.errors import InputError, NumericalError
-from scdp.io.sealed import write
+from scdp.io.sealed import write_sealed
 
 # Rounds of types and precisions that a start needs.
 SETTLING_ROUNDS = 10
@@ -330,7 +330,7 @@ def describe_breakdown(
     scalars, arrays = before.to_parts()
     about = {"chain": chain, "sweep": sweep, "state": scalars, "generator": generator, "reason": str(reason)}
     try:
-        write(path, about, arrays)
+        write_sealed(path, about, arrays)
         kept = f"{path} keeps the state before it, without the rows: please send it with a report"
     except InputError as error:
         kept = f"its state could not be kept ({error})"

@@ -321,7 +321,7 @@ COMMANDS = {
     "query": ("scdp.cli.result_commands", "Ask a question in SQL of a kept result, with intervals."),
     "label": ("scdp.cli.review_commands", "Answer questions about records that have no labels."),
     "review": ("scdp.cli.review_commands", "Look through a result and decide what is in doubt."),
-    "evaluate": ("scdp.cli.evaluate_command", "Compare predicted clusters with gold clusters."),
+    "evaluate": ("scdp.cli.result_commands", "Compare predicted clusters with gold clusters."),
     "reproduce": ("scdp.cli.demo_commands", "Run the paper's experiments and make its tables."),
     "datasets": ("scdp.cli.demo_commands", "Make tables for tutorials; list, find or fetch data sets."),
 }

@@ -24,13 +24,21 @@ from scdp.cli import (
     show_work,
     tell,
 )
-from scdp.cli.fit_command import NO_LABELS, estimator, labelled_rows, lack_of_labels, rows_to_learn_from, spec_of
-from scdp.cli.proposal import is_proposed, show_proposal
+from scdp.cli.fit_command import (
+    NO_LABELS,
+    estimator,
+    is_proposed,
+    labelled_rows,
+    lack_of_labels,
+    rows_to_learn_from,
+    show_proposal,
+    spec_of,
+)
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
     from scdp.engines.shards import Engine
-    from scdp.estimators.base import Estimator
+    from scdp.estimators import Estimator
     from scdp.estimators.result import ClusterResult
     from scdp.report.outputs import Outputs
     from scdp.table.decisions import Decision

@@ -12,8 +12,8 @@ import click
 
 from scdp.cli import PATH, is_quiet, json_option, say, say_notes
 from scdp.errors import DataNotFoundError, InputError, ScdpError
-from scdp.paper.datasets import files
-from scdp.paper.datasets.files import NAMES, File, Source, find_source
+from scdp.paper import files
+from scdp.paper.files import NAMES, File, Source, find_source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -265,7 +265,7 @@ def _tables(name: str, own: Path | None, n_records: int | None) -> dict[str, Any
         if own is not None:
             raise InputError(f"{name!r} is made up here; leave --from out")
         return dict(make_tables(name, n_records))
-    from scdp.paper.datasets.tables import OWN, export_parts, list_sets
+    from scdp.paper.tables import OWN, export_parts, list_sets
 
     if n_records is not None:
         raise InputError(f"{name!r} has the records it has; --records is for {', '.join(TUTORIAL_TABLES)}")

@@ -20,12 +20,11 @@ from scdp._parallel import Progress, count_workers, map_in_threads, stage
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking
 from scdp.blocking.by_size import BlockingReport, ChosenBlocking
-from scdp.blocking.candidates import make_search
-from scdp.blocking.pairs import Search, number_pairs
-from scdp.blocking.unseen import estimate_recall
+from scdp.blocking.estimates import estimate_recall
+from scdp.blocking.keys import make_key_maker
+from scdp.blocking.pairs import Search, make_search, number_pairs
 from scdp.compare import Comparison
 from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
-from scdp.components import connected_components
 from scdp.conditions import Conditions
 from scdp.hashing import draw_strangers, scatter_rows
 from scdp.io.memory import collection_paused, give_back_memory
@@ -33,6 +32,7 @@ from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun, prefilter_all
 from scdp.linkage.sizes import LaterPartners
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
+from scdp.partitions import connected_components
 from scdp.table.records import Records
 
 # The match rate is settled by the candidates of about so many records.
@@ -44,6 +44,8 @@ MOST_CONNECTED = 100_000
 CUTS = (-4.0, -3.0, -2.0, -1.0, 0.0)
 # Pairs of this probability tell what a blocking loses of such pairs.
 LIKELY = 0.5
+# Pairs that links expand are kept in memory up to so many bytes, beyond that in a file.
+LINKED_BYTES = 400_000_000
 # So many pairs of a sample are the work of one thread at a time.
 PAIRS_AT_ONCE = 20_000
 # So many parts of the candidates, of up to a million pairs each, are found while the match rate is being settled.
@@ -164,7 +166,8 @@ def index_records(blocked: Blocked, conditions: Conditions | None = None) -> Ind
         comparer.make_ready()
         strangers = compare_in_threads(comparer, *only_meeting(conditions, *draw_strangers(n)))
     with stage("blocking and index"), collection_paused():
-        search = make_search(blocked.records, blocked.blocking, memory_limit="400MB")
+        maker = make_key_maker(blocked.records, blocked.blocking)
+        search = make_search(maker, blocked.blocking, LINKED_BYTES, count_workers(-1))
         rows = np.argsort(search.block_number, kind="stable").astype(np.int32)
         sample = sample_candidates(search, rows, n)
     give_back_memory()

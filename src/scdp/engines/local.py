@@ -47,7 +47,7 @@ from scdp.engines.shards import (
 )
 from scdp.errors import InputError
 from scdp.io.atomic import PART, find_leftovers, remove
-from scdp.io.sealed import Damaged, read, write
+from scdp.io.sealed import Damaged, read_sealed, write_sealed
 from scdp.linkage.ensemble import Ensemble
 from scdp.posterior.linked import LinkedDraws
 
@@ -84,7 +84,7 @@ class FinishedShards:
         if not path.is_symlink() and not path.exists():
             return None
         with suppress(Damaged, KeyError, ValueError):
-            about, arrays = read(path)
+            about, arrays = read_sealed(path)
             draws = LinkedDraws(*(arrays[name] for name in LinkedDraws._fields))
             # Whoever can write here could make a checksum too, and kernels follow labels.
             draws.check(self._n_draws, shard.items)
@@ -101,7 +101,7 @@ class FinishedShards:
         try:
             if path.is_symlink() or (path.exists() and not path.is_file()):
                 remove(path)
-            write(path, self._about(path), draws._asdict())
+            write_sealed(path, self._about(path), draws._asdict())
         except InputError as error:
             self._give_up(str(error))
 

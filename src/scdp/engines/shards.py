@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from scdp._parallel import Progress, map_in_threads, stage
 from scdp._typing import Features, Integers, SmallIntegers
 from scdp.blocking.by_size import BlockingReport
 from scdp.compare.features import Pairs
-from scdp.components import connected_components
 from scdp.conditions import Conditions
 from scdp.engines.candidates import Blocked, compare_candidates
 from scdp.io.memory import give_back_memory
 from scdp.linkage.ensemble import Ensemble
+from scdp.partitions import connected_components
 from scdp.posterior.linked import LinkedDraws, join_linked
 
 # Components are handed out until they have so many items and pairs together.
@@ -40,12 +40,13 @@ class BlockedDraws(NamedTuple):
     report: BlockingReport
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Where partitions are sampled. What leaves are the items that are with another in some draw; all others are alone.
 
     Every draw keeps the conditions.
     """
 
+    @abstractmethod
     def sample(
         self,
         ensemble: Ensemble,
@@ -57,8 +58,8 @@ class Engine(Protocol):
         conditions: Conditions | None = None,
     ) -> LinkedDraws:
         """Draws of items whose pairs are there already."""
-        ...
 
+    @abstractmethod
     def sample_blocked(
         self,
         blocked: Blocked,
@@ -69,7 +70,6 @@ class Engine(Protocol):
         conditions: Conditions | None = None,
     ) -> BlockedDraws:
         """Draws of records whose pairs are still to be made."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,20 +198,8 @@ def label_by_first(draws: SmallIntegers, items: Integers) -> None:
         first[:] = -1
 
 
-class OnThisMachine(ABC):
+class OnThisMachine(Engine):
     """Engines that compare records in this process and sample where they say."""
-
-    @abstractmethod
-    def sample(
-        self,
-        ensemble: Ensemble,
-        pairs: Pairs,
-        known: Integers,
-        n_draws: int,
-        seed: int,
-        progress: Progress | None = None,
-        conditions: Conditions | None = None,
-    ) -> LinkedDraws: ...
 
     def sample_blocked(
         self,

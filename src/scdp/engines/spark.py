@@ -3,12 +3,14 @@
 Whole components reach one machine, many at a time. Given the parameters they are independent, and what is random about
 a record follows from its number.
 
-Features. Pairs are joined with the cells of both records, and everything else happens in the worker that has them.
+Pairs are joined with the cells of both records, and everything else happens in the worker that has them. Components are
+found by alternating stars (Kiveris and others, 2014): each record's neighbours are hung at its smallest one, first
+those larger than it and then the others, until nothing changes. Edges never reach the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,9 +27,8 @@ from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.compare.kinds import BUILT_IN
 from scdp.conditions import Conditions
 from scdp.engines.candidates import CUTS, MOST_CONNECTED, Blocked, index_records, link_pairs, settle
-from scdp.engines.shards import ENTRIES_AT_ONCE, BlockedDraws, InThreads, Shard, ties_of
+from scdp.engines.shards import ENTRIES_AT_ONCE, BlockedDraws, Engine, InThreads, Shard, ties_of
 from scdp.engines.spark_candidates import candidate_pairs
-from scdp.engines.spark_components import components
 from scdp.engines.spark_tables import (
     SparkRecords,
     batch_of,
@@ -45,6 +46,7 @@ from scdp.engines.spark_tables import (
 from scdp.errors import InputError
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
+from scdp.partitions import connected_components
 from scdp.posterior.linked import LabelFile, LinkedDraws
 from scdp.table.records import Records
 
@@ -250,9 +252,7 @@ def cluster_on_spark(
         told.step()
         if given is None:
             return saved(sample_components(labels, pairs, job.ensemble, n_draws, seed))
-        session = pairs.sparkSession
-        n_features = job.ensemble.n_features + 1
-        pairs = pairs.unionByName(_tie_frame(session, given, n_features))
+        pairs = pairs.unionByName(_tie_frame(pairs.sparkSession, given, job.ensemble.n_features + 1))
         labels = components(records.frame, pairs)
         return saved(sample_components(labels, pairs, job.ensemble, n_draws, seed, shared))
 
@@ -293,7 +293,7 @@ def break_up(rows: Any, pairs: Any) -> tuple[Any, Any]:
 N_STEPS = 3
 
 
-class SparkEngine:
+class SparkEngine(Engine):
     """Samples on the active Spark session, or on a new one as Spark's own configuration says."""
 
     def __init__(self, session: Any = None) -> None:
@@ -322,16 +322,118 @@ class SparkEngine:
         conditions: Conditions | None = None,
     ) -> BlockedDraws:
         table = records_to_spark(self.session, blocked.records)
-        # Settled here, on a sample, exactly as on one machine.
         told = StepProgress(progress, N_STEPS)
+        # Settled here, on a sample, exactly as on one machine.
         indexed = index_records(blocked, conditions)
         with stage("settling how much evidence says"):
             settled = settle(blocked, indexed, conditions)
         job = CompareJob(blocked.fields, indexed.comparer.count(), settled.ensemble, settled.prefilter)
-        anything = conditions is not None or bool((known >= 0).any())
-        given = GivenRows(known, conditions) if anything else None
+        given = GivenRows(known, conditions) if conditions is not None or (known >= 0).any() else None
         sampled = cluster_on_spark(table, blocked.blocking, job, n_draws, seed, given, told)
         told.step()
-        report = BlockingReport(settled.recall, indexed.search.oversized)
         with stage("collecting the draws"):
-            return BlockedDraws(collected_draws(sampled, n_draws), report)
+            draws = collected_draws(sampled, n_draws)
+        return BlockedDraws(draws, BlockingReport(settled.recall, indexed.search.oversized))
+
+
+Edges = tuple[Integers, Integers]
+Star = Callable[[Integers, Integers, Integers], Edges]
+EDGES = "one long, other long"
+# So many edges of a partition are contracted at a time: it bounds a worker's memory.
+CONTRACTED_AT_ONCE = 2_000_000
+
+
+def components(rows: Any, edges: Any) -> Any:
+    """(row, component) of every row of `rows`, from edges with the columns left and right."""
+    from pyspark.sql import functions as F
+
+    with worker_errors():
+        hung = saved(_hung(edges))
+        before = None
+        while (now := _fingerprint(hung)) != before:
+            before = now
+            # A large star makes no more edges than it gets; a small one repeats some.
+            hung = saved(_star(_star(hung, large_star), small_star).distinct())
+    labels = hung.select(F.col("one").alias("row"), F.col("other").alias("component"))
+    return rows.select("row").join(labels, "row", "left").withColumn("component", F.coalesce("component", "row"))
+
+
+def _hung(edges: Any) -> Any:
+    """Fewer edges that connect the same: those of each partition become stars where they are.
+
+    Sorted first, so that a partition of a lost executor becomes the same stars when it is made again.
+    """
+    from pyspark.sql import functions as F
+
+    plain = edges.select(F.col("left").alias("one"), F.col("right").alias("other")).sortWithinPartitions("one", "other")
+    return mapped(plain, _contracted, EDGES).distinct()
+
+
+def _contracted(batches: Iterable[Any]) -> Iterator[Any]:
+    waiting: list[Edges] = []
+    for batch in batches:
+        waiting.append((integers(batch, "one"), integers(batch, "other")))
+        if sum(len(one) for one, _ in waiting) >= CONTRACTED_AT_ONCE:
+            yield _edge_batch(contracted(waiting))
+            waiting = []
+    if waiting:
+        yield _edge_batch(contracted(waiting))
+
+
+def contracted(parts: Iterable[Edges]) -> Edges:
+    """An edge from every row to the smallest it is connected to, which has none."""
+    one, other = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    rows, places = np.unique(np.concatenate([one, other]), return_inverse=True)
+    found = connected_components(len(rows), [(places[: len(one)], places[len(one) :])])
+    smallest = rows[found.labels]
+    return rows[rows != smallest], smallest[rows != smallest]
+
+
+def _star(edges: Any, star: Star) -> Any:
+    """One star operation: each record with its neighbours, the smallest first, in one partition."""
+    from pyspark.sql import functions as F
+
+    if star is large_star:
+        turned = edges.select(F.col("other").alias("one"), F.col("one").alias("other"))
+        edges = edges.unionByName(turned)
+    sorted_edges = edges.repartition("one").sortWithinPartitions("one", "other")
+    return mapped(sorted_edges, partial(starred, star), EDGES)
+
+
+def starred(star: Star, batches: Iterable[Any]) -> Iterator[Any]:
+    """Apply a star operation to sorted edges; only the record at the border of two batches is remembered."""
+    last, last_smallest = -1, -1
+    for batch in batches:
+        one, other = integers(batch, "one"), integers(batch, "other")
+        if not len(one):
+            continue
+        starts = group_starts([one])
+        smallest = np.minimum(one[starts], other[starts])
+        if one[0] == last:
+            smallest[0] = last_smallest
+        yield _edge_batch(star(one, other, np.repeat(smallest, np.diff(np.append(starts, len(one))))))
+        last, last_smallest = int(one[-1]), int(smallest[-1])
+
+
+def large_star(one: Integers, other: Integers, smallest: Integers) -> Edges:
+    """Larger neighbours are hung at the smallest record around."""
+    larger = other > one
+    return other[larger], smallest[larger]
+
+
+def small_star(one: Integers, other: Integers, smallest: Integers) -> Edges:
+    """A record and its neighbours, all smaller, are hung at the smallest of them."""
+    others = other != smallest
+    return np.concatenate([one, other[others]]), np.concatenate([smallest, smallest[others]])
+
+
+def _edge_batch(edges: Edges) -> Any:
+    return batch_of(one=edges[0], other=edges[1])
+
+
+def _fingerprint(edges: Any) -> tuple[int, ...]:
+    """Numbers that differ if the edges do: how many there are and two mixtures of their hashes."""
+    from pyspark.sql import functions as F
+
+    mixed = (F.xxhash64("one", "other"), F.xxhash64("other", "one"))
+    return tuple(edges.agg(F.count("*"), *(F.bit_xor(column) for column in mixed)).first())

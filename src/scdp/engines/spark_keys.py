@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Integers
 from scdp.blocking.expressions import Expression, text
-from scdp.blocking.hashes import hash_texts
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.engines.spark_tables import ROW, SparkRecords, batch_of, batch_records, in_order, integers, mapped, sliced
 from scdp.hashing import scatter_rows
+from scdp.texts import hash_texts
 
 NumberedRule = tuple[int, Equal | Identical | Overlap]
 ENTRIES = "rule int, key long, row long"

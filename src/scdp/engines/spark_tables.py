@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Integers
 from scdp.errors import InputError, MissingExtraError
-from scdp.table.records import Records, records_from
+from scdp.table.records import Records
 
 OLDEST_JAVA = 17
 _OWN_ERROR = re.compile(r"scdp\.\S*Error: (.+)")
@@ -245,40 +244,6 @@ def records_to_spark(spark: Any, records: Records, n_partitions: int | None = No
     return SparkRecords(frame, records.names, len(records), records.source)
 
 
-def frame_to_spark(frame: Any, id: str, source: str = "records") -> SparkRecords:
-    """A DataFrame of text columns, numbered by the order of the ids, which must be there and differ."""
-    names = tuple(frame.columns)
-    _check_columns(frame.dtypes, names, id, source)
-    key = f"c{names.index(id)}"
-    plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
-    _check_ids(plain, key, id, source)
-    ordered = in_order(plain, key).persist()
-    sizes = dict(ordered.groupBy("part").count().collect())
-    schema = ", ".join([f"{ROW} long", *(f"c{i} string" for i in range(len(names)))])
-    numbered = saved(mapped(ordered, partial(_numbered, _firsts(sizes)), schema))
-    ordered.unpersist()
-    return SparkRecords(numbered, names, sum(sizes.values()), source)
-
-
-def _check_columns(kinds: Sequence[tuple[str, str]], names: tuple[str, ...], id: str, source: str) -> None:
-    if id not in names:
-        raise InputError(f"{source}: there is no column {id!r}; it has: {', '.join(names) or 'none'}")
-    for name, kind in kinds:
-        if kind != "string":
-            raise InputError(f"{source}: column {name!r} holds {kind}; read it as text, as in a CSV file")
-
-
-def _check_ids(plain: Any, key: str, id: str, source: str) -> None:
-    from pyspark.sql import functions as F
-
-    wrong = plain.groupBy(key).count().where(F.col(key).isNull() | (F.col("count") > 1)).limit(1).collect()
-    if not wrong:
-        return
-    if wrong[0][0] is None:
-        raise InputError(f"{source}: a record has no {id!r}; fill that cell or leave the row out")
-    raise InputError(f"{source}: {wrong[0][1]} records have the same {id!r}, {wrong[0][0]!r}; give each record its own")
-
-
 def in_order(frame: Any, *columns: str) -> Any:
     """The frame sorted over all partitions, with the number of each row's partition in `part`.
 
@@ -288,32 +253,6 @@ def in_order(frame: Any, *columns: str) -> Any:
     from pyspark.sql import functions as F
 
     return frame.orderBy(*columns).withColumn("part", F.spark_partition_id())
-
-
-def _firsts(sizes: Mapping[int, int]) -> dict[int, int]:
-    """The number of the first row of each partition."""
-    parts = sorted(sizes)
-    ends = np.cumsum([0, *(sizes[part] for part in parts)])
-    return dict(zip(parts, ends.tolist(), strict=False))
-
-
-def _numbered(firsts: Mapping[int, int], batches: Iterable[Any]) -> Iterator[Any]:
-    done = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        first = firsts[batch.column("part")[0].as_py()] + done
-        texts = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != "part"}
-        # The reader of files has the same rule: a cell of only white space is missing.
-        yield _text_batch(np.arange(first, first + batch.num_rows), records_from(texts).columns)
-        done += batch.num_rows
-
-
-def _text_batch(rows: Any, cells: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    texts = {name: pa.array(column, pa.string()) for name, column in cells.items()}
-    return pa.RecordBatch.from_pydict({ROW: pa.array(rows, pa.int64()), **texts})
 
 
 def batch_records(batch: Any, names: Sequence[str], source: str) -> Records:

@@ -33,14 +33,14 @@ from scdp.estimators.inputs import (
 )
 from scdp.io.memory import Need
 from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOURS, WALK_STEPS
+from scdp.partitions import canonical_labels
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
-from scdp.posterior.partitions import canonical_labels
 from scdp.table.records import Records, complete_column, records_from
 from scdp.table.spec import Spec, further_comparisons, join_comparisons, propose_columns
 
 if TYPE_CHECKING:
-    from scdp.estimators.base import Estimator
+    from scdp.estimators import Estimator
 
 
 def split_groups(groups: Groups, apart: Integers | None) -> Integers | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
-from scdp.estimators.base import Estimator
+from scdp.estimators import Estimator
 from scdp.estimators.checks import take_rows
 from scdp.estimators.inputs import Decisions, list_decisions
 from scdp.estimators.result import ClusterResult, UncertainPair

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays, Floats, SmallIntegers
 from scdp.estimators.inputs import Compared, Pair, Rows
 from scdp.estimators.result import Calibration, Learned
-from scdp.io.parts import PlainParts, array_part
+from scdp.io.sealed import PlainParts, array_part
+from scdp.partitions import canonical_labels
+from scdp.posterior import restrict_draws
 from scdp.posterior.draws import StoredDraws
 from scdp.posterior.pairs import find_pairs_between
-from scdp.posterior.partitions import canonical_labels
-from scdp.posterior.recorder import restrict_draws
 from scdp.posterior.summaries import Counts
 
 # Before any label is seen: how far the offset and the slope of a learned law may be off.

@@ -20,11 +20,11 @@ from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
-from scdp.linkage.conditioning.sampling import condition_draws
 from scdp.linkage.evidence import ANY_RATE, Evidence, TableEvidence
 from scdp.linkage.law import NO_MERGE, Weights
 from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, propose_moves, spread_moves, weigh_moves
-from scdp.linkage.sampling.forward import Names, sample_partitions, stream_of
+from scdp.linkage.sampling import Names, sample_partitions, stream_of
+from scdp.linkage.sampling.conditioned import condition_draws
 from scdp.linkage.sizes import NOTHING_TAUGHT, LaterPartners, TaughtThird, estimate_third
 from scdp.linkage.trees import Trees
 

@@ -118,7 +118,7 @@ class Entry:
 
 
 def _digits(seed: int, features: str) -> Task:
-    from scdp.paper.datasets import load_digits_task
+    from scdp.paper import load_digits_task
 
     try:
         return load_digits_task(seed, features=features)
@@ -130,7 +130,7 @@ def _loader(name: str, *arguments: str) -> Callable[[int, str], Task]:
     """Loads what depends neither on a seed nor on the scale of features; loaders are imported when they are called."""
 
     def load(seed: int, features: str) -> Task:
-        task: Task = getattr(import_module("scdp.paper.datasets"), name)(*arguments)
+        task: Task = getattr(import_module("scdp.paper"), name)(*arguments)
         return task
 
     return load

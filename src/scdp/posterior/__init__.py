@@ -12,11 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from scdp._typing import Floats, Integers, SmallIntegers
 from scdp.errors import InputError
+from scdp.partitions import canonical_labels, check_ids
 from scdp.posterior import io as views
-from scdp.posterior.diagnostics import ConvergenceWarning, Diagnostic, describe_convergence, diagnose
-from scdp.posterior.draws import StoredDraws
-from scdp.posterior.partitions import canonical_labels, check_ids
-from scdp.posterior.recorder import DrawRecorder, restrict_draws, store_array
+from scdp.posterior.draws import ComponentDraws, PackedDraws, StoredDraws
+from scdp.posterior.linked import LinkedDraws
+from scdp.posterior.recorder import (
+    ConvergenceWarning,
+    Diagnostic,
+    DrawRecorder,
+    describe_convergence,
+    diagnose,
+    pack_draws,
+    store_array,
+)
 from scdp.posterior.summaries import (
     Adjusts,
     CredibleBall,
@@ -761,3 +769,29 @@ def _check_names(names: Sequence[Any] | NDArray[Any], n_items: int) -> NDArray[A
 def _check_level(level: float) -> None:
     if not 0.0 < level <= 1.0:
         raise InputError(f"level is {level}: it must be above 0 and at most 1")
+
+
+def restrict_draws(stored: StoredDraws, items: Integers) -> StoredDraws:
+    """The same draws, seen by the chosen items alone, in their order."""
+    if isinstance(stored, ComponentDraws) and len(items) == stored.n_items:
+        return stored.reorder(items)
+    return pack_draws(stored, items)
+
+
+def pack_linked(
+    linked: LinkedDraws, items: Integers, known: Integers, shape: tuple[int, int], shared: bool
+) -> PackedDraws:
+    """Draws of all items from those of some, one after another: the others are in their known clusters (-1 is none).
+
+    Draw d of chain c, `shape` being (chains, draws), is column d * chains + c.
+    """
+    given = np.flatnonzero(known >= 0)
+    _, start, code = np.unique(known[given], return_index=True, return_inverse=True)
+    labels = np.arange(len(known), dtype=np.int32)
+    labels[given] = given[start][code]
+    recorder = DrawRecorder(*shape, known, np.flatnonzero(known < 0), shared=shared)
+    for place, row in enumerate(linked.rows(len(items))):
+        labels[items] = items[row]
+        draw, chain = divmod(place, shape[0])
+        recorder.record(chain, draw, labels)
+    return recorder.pack_recorded()

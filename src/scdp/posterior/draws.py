@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers, SmallIntegers, Words
+from scdp.partitions import ComponentItems, number_by_appearance
 from scdp.posterior.linked import (
     LabelFile,
     Labels,
@@ -31,7 +32,6 @@ from scdp.posterior.linked import (
     split_components,
     split_rows,
 )
-from scdp.posterior.partitions import ComponentItems, number_by_appearance
 
 if TYPE_CHECKING:
     from scdp.posterior.pairs import PairCounts

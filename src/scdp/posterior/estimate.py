@@ -30,6 +30,16 @@ import numpy as np
 from scdp._parallel import count_workers, map_in_threads, stage
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
+from scdp.partitions import (
+    Columns,
+    ComponentItems,
+    canonical_labels,
+    find_components,
+    flatten,
+    group_items,
+    take_columns,
+    unite,
+)
 from scdp.posterior.draws import ComponentColumns, ComponentDraws, StoredDraws
 from scdp.posterior.optimise import MOST_ITEMS, solve_linked
 from scdp.posterior.pairs import (
@@ -40,16 +50,6 @@ from scdp.posterior.pairs import (
     count_pairs_by_component,
     find_dense,
     merge_by_average,
-)
-from scdp.posterior.partitions import (
-    Columns,
-    ComponentItems,
-    canonical_labels,
-    find_components,
-    group_items,
-    lead_to_roots,
-    take_columns,
-    unite,
 )
 from scdp.posterior.search import RandomState, check_starts, minimise_expected_loss, search_components
 from scdp.posterior.summaries import Partition
@@ -405,8 +405,8 @@ class LinkProblem:
         """Components of counted items that pairs above half the price connect."""
         strong = 2.0 * self.counts > price * self.n_draws
         parents = np.arange(self.n_linked, dtype=np.int32)
-        unite(self.left[strong], self.right[strong], parents)
-        lead_to_roots(parents)
+        unite(parents, self.left[strong], self.right[strong])
+        flatten(parents)
         return ComponentItems(*group_items(canonical_labels(parents)))
 
     def _solve_exactly(self, components: ComponentItems, price: float, labels: Integers) -> None:

@@ -19,7 +19,7 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.partitions import find_components
+from scdp.partitions import find_components
 
 # Components of about so many items together are the work of one thread at a time.
 ITEMS_AT_ONCE = 1 << 14

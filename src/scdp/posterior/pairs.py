@@ -20,8 +20,7 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads, stage
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.draws import ComponentDraws, StoredDraws
-from scdp.posterior.partitions import (
+from scdp.partitions import (
     ChosenColumns,
     Columns,
     canonical_labels,
@@ -29,13 +28,14 @@ from scdp.posterior.partitions import (
     count_pairs_in_draws,
     find_alike,
     find_components,
-    find_root,
-    lead_to_roots,
+    flatten,
     number_within,
+    root_of,
     slice_columns,
     take_columns,
     unite,
 )
+from scdp.posterior.draws import ComponentDraws, StoredDraws
 
 # Components are counted together up to about so many items: more do not fit into fast memory.
 ITEMS_AT_ONCE = 10_000
@@ -300,8 +300,8 @@ def merge_by_average(graph: PairGraph, weights: Integers, anchored: Booleans) ->
 def apply_merges(n_items: int, merges: Merges, count: int) -> SmallIntegers:
     """Canonical labels after the first so many merges."""
     parents = np.arange(n_items, dtype=np.int32)
-    unite(merges.first[:count], merges.second[:count], parents)
-    lead_to_roots(parents)
+    unite(parents, merges.first[:count], merges.second[:count])
+    flatten(parents)
     return canonical_labels(parents)
 
 
@@ -357,7 +357,7 @@ def combine_entries(cluster: int, parents: SmallIntegers, lists: Any) -> None:
     """Leave one entry for each present neighbour of a cluster; entries of merged ones are added up."""
     before, entry = -1, lists.heads[cluster]
     while entry >= 0:
-        other = find_root(parents, lists.targets[entry])
+        other = root_of(parents, lists.targets[entry])
         known = lists.seen[other]
         after = lists.following[entry]
         if other == cluster or known >= 0:

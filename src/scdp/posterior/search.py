@@ -20,8 +20,7 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers, SmallIntegers
 from scdp.errors import InputError
-from scdp.posterior.optimise import MOST_ITEMS, Candidate, Costs, Overlaps, descend, solve_components
-from scdp.posterior.partitions import (
+from scdp.partitions import (
     Columns,
     ComponentItems,
     canonical_labels,
@@ -30,6 +29,7 @@ from scdp.posterior.partitions import (
     group_items,
     take_columns,
 )
+from scdp.posterior.optimise import MOST_ITEMS, Candidate, Costs, Overlaps, descend, solve_components
 from scdp.posterior.summaries import Loss, Partition, compute_terms, compute_unscaled_terms
 
 MAX_ROUNDS = 20

@@ -17,8 +17,8 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads, stage
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
+from scdp.partitions import canonical_labels, compare_in_components, group_items
 from scdp.posterior.draws import ComponentDraws, StoredDraws
-from scdp.posterior.partitions import canonical_labels, compare_in_components, group_items
 
 Loss = Literal["vi", "binder"]
 

@@ -40,7 +40,7 @@ from scdp.report.sections import (
 from scdp.results import FolderMaker, check_result_target, list_files, stage_result
 
 if TYPE_CHECKING:
-    from scdp.estimators.base import Estimator
+    from scdp.estimators import Estimator
     from scdp.estimators.result import ClusterResult, Learned
     from scdp.posterior import Diagnostic
 
@@ -233,7 +233,7 @@ def _draws_section(result: ClusterResult, rows: list[Diagnostic], content: str) 
 
 
 def _name_scalars(rows: list[Diagnostic]) -> dict[str, str]:
-    from scdp.posterior.diagnostics import WORDS
+    from scdp.posterior.recorder import WORDS
 
     names = {row.name: WORDS.get(row.name, row.name.replace("_", " ")) for row in rows}
     return {name: words.removeprefix("the ") for name, words in names.items()}

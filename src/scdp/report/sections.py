@@ -38,7 +38,7 @@ Verdict = tuple[str, bool]
 
 def judge_chains(posterior: Posterior, rows: list[Diagnostic]) -> Verdict:
     """Whether the chains agree, and if not, what to do."""
-    from scdp.posterior.diagnostics import describe_convergence
+    from scdp.posterior.recorder import describe_convergence
 
     problem = describe_convergence(rows, posterior.n_chains, posterior.n_draws, THRESHOLD)
     if problem is not None:

@@ -40,15 +40,15 @@ from scdp.io.atomic import Staged, recover
 from scdp.io.memory import Need, require
 from scdp.io.targets import check_target, parquet_names, quote_name, read_parquet, write_parquet
 from scdp.io.untrusted import parse_json, read_bytes, sum_file
+from scdp.partitions import name_by_first, number_first
 from scdp.posterior import Posterior
 from scdp.posterior.io import IntervalTable, make_pandas, make_polars
-from scdp.posterior.partitions import name_by_first, number_first
 from scdp.posterior.query import DrawTable, free_names, query_draws
 from scdp.table.readers import read_records
 from scdp.table.records import Records
 
 if TYPE_CHECKING:
-    from scdp.estimators.base import Estimator
+    from scdp.estimators import Estimator
 
 FORMAT, VERSION = "scdp-result", [1, 0]
 ABOUT, SUMMARY, RECORDS, CLUSTERS, DRAWS, TRACES, MODEL = (

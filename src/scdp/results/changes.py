@@ -11,12 +11,12 @@ import numpy as np
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.result import ClusterResult
+from scdp.partitions import number_first
 from scdp.posterior.pairs import find_pairs_between
-from scdp.posterior.partitions import number_first
 from scdp.results import StoredResult
 
 if TYPE_CHECKING:
-    from scdp.estimators.base import Estimator
+    from scdp.estimators import Estimator
 
 
 # A share that differs by this much, and by this many standard errors, is unlike what it was.

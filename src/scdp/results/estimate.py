@@ -14,10 +14,10 @@ import numpy as np
 
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
+from scdp.partitions import number_first
 from scdp.posterior import Posterior
 from scdp.posterior.io import IntervalTable
 from scdp.posterior.pairs import find_pairs_between
-from scdp.posterior.partitions import number_first
 from scdp.posterior.summaries import Counts, ExpectedMetrics
 from scdp.results import StoredResult
 from scdp.table.records import Records

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scdp._typing import Integers
 from scdp.errors import InputError
 from scdp.estimators.result import ClusterResult
-from scdp.posterior.partitions import group_items, number_first
+from scdp.partitions import group_items, number_first
 from scdp.table.records import Records
 
 FREQUENT, COMPLETE, RECENT = "most frequent", "most complete", "most recent by "

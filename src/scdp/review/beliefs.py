@@ -14,9 +14,9 @@ import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.engines.shards import label_by_first
+from scdp.partitions import ComponentItems, find_components, take_columns
 from scdp.posterior import Posterior
 from scdp.posterior.pairs import count_pairs_by_component
-from scdp.posterior.partitions import ComponentItems, find_components, take_columns
 from scdp.table.decisions import Constraints
 
 # Draws (draws x pairs) that are looked at together.

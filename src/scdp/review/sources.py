@@ -23,7 +23,7 @@ from scdp.hashing import draw_strangers
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
 from scdp.linkage.prefilter import prefilter_all
-from scdp.linkage.sampling.forward import sample_partition, stream_of
+from scdp.linkage.sampling import sample_partition, stream_of
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.resolver_fit import ResolverFit
 from scdp.review.beliefs import Beliefs

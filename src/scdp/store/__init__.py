@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from scdp.errors import InputError
-from scdp.estimators.base import Estimator
+from scdp.estimators import Estimator
 from scdp.estimators.model_folder import load_model
 from scdp.io.atomic import FolderLock, recover
 from scdp.resolver_fit import ResolverFit

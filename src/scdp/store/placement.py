@@ -19,17 +19,16 @@ from scdp._parallel import count_workers
 from scdp._typing import Booleans, Features, Integers, SmallIntegers
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
-from scdp.components import connected_components
 from scdp.conditions import Conditions
 from scdp.engines.shards import InThreads
-from scdp.estimators.base import Estimator
+from scdp.estimators import Estimator
 from scdp.estimators.checks import labels_from
 from scdp.estimators.inputs import Compared, settle_conditions
 from scdp.hashing import N_STRANGERS, draw_strangers
 from scdp.linkage.ensemble import Ensemble
 from scdp.linkage.sizes import LaterPartners
-from scdp.posterior import Posterior
-from scdp.posterior.recorder import pack_linked
+from scdp.partitions import connected_components
+from scdp.posterior import Posterior, pack_linked
 from scdp.resolver_fit import ResolverFit
 from scdp.table.decisions import Decision
 from scdp.table.records import Column, Records

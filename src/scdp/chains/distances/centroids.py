@@ -26,8 +26,8 @@ from scdp.chains.distances.rows import (
 )
 from scdp.chains.items import DistanceItems
 from scdp.chains.state import State
-from scdp.chains.vectors.clusters import LOG_2PI, log_prior_of_labels
-from scdp.chains.vectors.coupling import MEAN, log_grid_normalizer, used_precision_sum
+from scdp.chains.vector_clusters import LOG_2PI, log_prior_of_labels
+from scdp.chains.vector_coupling import MEAN, log_grid_normalizer, used_precision_sum
 
 
 @kernel
@@ -361,7 +361,7 @@ def log_data_of_distances(items: DistanceItems, state: State) -> float:
 
 @kernel
 def log_joint_of_distances(items: DistanceItems, state: State, concentration_priors: Floats) -> float:
-    """Everything, as scdp.chains.vectors.clusters.log_joint has it for points."""
+    """Everything, as scdp.chains.vector_clusters.log_joint has it for points."""
     counts = slot_counts(state.cluster, items.known_in_slot.shape[0])
     type_counts = slot_counts(state.type, state.precision.shape[0])
     prior = log_prior_of_labels(items, state, counts, type_counts, concentration_priors)

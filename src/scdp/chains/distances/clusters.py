@@ -1,4 +1,4 @@
-"""Gibbs over the hidden clusters on distances, means integrated out; the twin of scdp.chains.vectors.clusters.
+"""Gibbs over the hidden clusters on distances, means integrated out; the twin of scdp.chains.vector_clusters.
 
 Same visiting order, candidates and random numbers. With Q = Z / A, an item of precision t at gap
 S + d2(item, o) / sigma - Q (A times its squared distance to the mean) adds t / (t + A) times the gap to Q.
@@ -63,10 +63,10 @@ from scdp.chains.distances.types import (
 from scdp.chains.items import DistanceItems
 from scdp.chains.split_merge import split_merge_by_distance
 from scdp.chains.state import Info, Plan, Priors, State
-from scdp.chains.vectors.clusters import NEW, groups_with_hidden, list_candidates, order_by_type, widest_range
-from scdp.chains.vectors.conditioned import slice_separation_rate
-from scdp.chains.vectors.coupling import VARIANTS, precision_prior_given
-from scdp.chains.vectors.types import coupled_prior
+from scdp.chains.vector_clusters import NEW, groups_with_hidden, list_candidates, order_by_type, widest_range
+from scdp.chains.vector_conditioned import slice_separation_rate
+from scdp.chains.vector_coupling import VARIANTS, precision_prior_given
+from scdp.chains.vector_types import coupled_prior
 from scdp.errors import InputError
 
 

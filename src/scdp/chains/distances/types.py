@@ -31,7 +31,7 @@ from scdp.chains.distances.rows import (
 )
 from scdp.chains.items import LANES, DistanceItems
 from scdp.chains.state import State
-from scdp.chains.vectors.types import SMALLEST
+from scdp.chains.vector_types import SMALLEST
 
 
 @kernel

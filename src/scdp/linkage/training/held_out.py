@@ -13,7 +13,7 @@ from scdp.compare.features import Layout, Pairs
 from scdp.linkage.ensemble import Ensemble, Knots, Parameters, believable_rates
 from scdp.linkage.evidence import Evidence, TableEvidence, log_odds
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
-from scdp.linkage.sampling.forward import sample_partition, stream_of
+from scdp.linkage.sampling import sample_partition, stream_of
 from scdp.linkage.training.folds import (
     TrainingFold,
     join_columns,

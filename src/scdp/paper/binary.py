@@ -17,7 +17,7 @@ from scdp.blocking.by_size import learn_ladder
 from scdp.compare.distances import PairLayout
 from scdp.compare.features import MOST_PAIRS
 from scdp.linkage.training.folds import canonical_labels, held_out_halves, held_out_sets
-from scdp.paper.baselines.surface import (
+from scdp.paper.surface import (
     LINKS,
     UNKNOWN,
     Compared,

@@ -8,11 +8,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from scdp.errors import InputError
+from scdp.partitions import find_components, group_items
 from scdp.posterior import Posterior, canonical_labels
 from scdp.posterior import search as search_module
 from scdp.posterior.optimise import MOST_ITEMS, solve_components
 from scdp.posterior.pairs import find_pairs_between, split_into_blocks
-from scdp.posterior.partitions import find_components, group_items
 from scdp.posterior.search import expected_loss, minimise_expected_loss, search_partition
 
 LOSSES = ["vi", "binder"]

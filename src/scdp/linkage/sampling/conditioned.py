@@ -20,10 +20,10 @@ from scdp._typing import Floats, Integers
 from scdp.compare.features import Neighbours
 from scdp.conditions import Limits
 from scdp.hashing import mix_keys
-from scdp.linkage.conditioning.enumeration import MOST_RECORDS, enumerate_law, look_at_few
-from scdp.linkage.conditioning.within import make_bounds, place_within
 from scdp.linkage.law import OPEN, Weights
-from scdp.linkage.sampling.forward import Names, Room, connect, make_room, place_component, uniform
+from scdp.linkage.sampling import Names, Room, connect, make_room, place_component, uniform
+from scdp.linkage.sampling.enumeration import MOST_RECORDS, enumerate_law, look_at_few
+from scdp.linkage.sampling.within import make_bounds, place_within
 
 # Tries of the whole process. In components of more records all conditions hardly ever hold at once, and there is only
 # the first draw; so it is where records are only the same, which placing them within the conditions does as well.

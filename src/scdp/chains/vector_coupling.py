@@ -11,7 +11,7 @@ from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import log_sum, slot_counts, sum_of_logs
 from scdp.chains.items import Items
 from scdp.chains.state import State
-from scdp.chains.vectors.clusters import LOG_2PI, log_given_mean, log_prior_of_labels
+from scdp.chains.vector_clusters import LOG_2PI, log_given_mean, log_prior_of_labels
 
 
 @kernel

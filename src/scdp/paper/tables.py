@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scdp.datasets import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.datasets.files import NAMES, Source, Vector, columns_of, find, find_source, read_rda, require
+from scdp.paper.files import NAMES, Source, Vector, columns_of, find, find_source, read_rda, require
 from scdp.table.readers import read_records
 from scdp.table.records import Column, Records, complete_column, records_from, unique_ids
 
@@ -319,12 +319,12 @@ def export_parts(name: str, folder: Path | None = None) -> dict[str, dict[str, C
     if (name == OWN) != (folder is not None):
         raise InputError(f"{OWN!r} is read from a folder of your own, and no other set: name it with --from")
     if folder is not None:
-        from scdp.paper.datasets.coreference import load_ace
+        from scdp.paper.coreference import load_ace
 
         return {"records": _columns(load_ace(folder))}
     if name not in LOADERS:
         raise InputError(f"there is no set of records {name!r} to export; there are: {', '.join(LOADERS)}")
-    loaded = getattr(import_module("scdp.paper.datasets"), LOADERS[name])()
+    loaded = getattr(import_module("scdp.paper"), LOADERS[name])()
     if isinstance(loaded, Task):
         return {"train": _columns(loaded.train), "test": _columns(loaded.test)}
     return {"records": _columns(loaded)}

@@ -20,7 +20,7 @@ from scdp._typing import Features, Floats, Integers
 from scdp.compare.distances import PairLayout
 from scdp.linkage.training.folds import held_out_sets
 from scdp.metrics import f_score
-from scdp.paper.baselines.surface import (
+from scdp.paper.surface import (
     Compared,
     PairTable,
     Rows,

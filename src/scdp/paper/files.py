@@ -58,7 +58,7 @@ class Source:
 
 
 def _read_sources() -> Iterator[Source]:
-    listed = files("scdp.paper.datasets").joinpath("sources.toml").read_text(encoding="utf-8")
+    listed = files("scdp.paper").joinpath("sources.toml").read_text(encoding="utf-8")
     for words in tomllib.loads(listed)["source"]:
         yield Source(**(words | {"files": tuple(File(**each) for each in words["files"])}))
 

@@ -1,8 +1,12 @@
-"""Partitions: any ids of clusters enter; canonical labels, items by cluster, and components leave."""
+"""Partitions and components: ids of clusters, draws of them, or edges enter; labels and items by label leave.
+
+Given the global parameters components are independent, so each can be clustered by itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +16,201 @@ from scdp._compile import kernel
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.errors import InputError
 from scdp.hashing import MIXER
+
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """`labels[i]` is the smallest record connected to record i.
+
+    Component c holds the records members[offsets[c]:offsets[c + 1]], ascending; components are in the order of
+    their smallest record.
+
+    Attributes
+    ----------
+    labels : array of int32 (record,)
+        The smallest record of the component.
+    offsets : array of int (component + 1,)
+        Where each component begins among the members.
+    members : array of int32 (record,)
+        The records, by component.
+
+    Example
+    -------
+    >>> found = connected_components(4, [([0], [2])])
+    >>> [found[c].tolist() for c in range(len(found))]
+    [[0, 2], [1], [3]]
+    """
+
+    labels: Rows
+    offsets: NDArray[np.int64]
+    members: Rows
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, component: int) -> Rows:
+        """The records of one component."""
+        if not 0 <= component < len(self):
+            raise IndexError(f"component {component} of {len(self)}")
+        return self.members[self.offsets[component] : self.offsets[component + 1]]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    @property
+    def codes(self) -> Rows:
+        """The number of each record's component."""
+        codes = np.empty(len(self.labels), dtype=np.int32)
+        codes[self.members] = np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
+        return codes
+
+
+def connected_components(n_records: int, edges: Iterable[tuple[ArrayLike, ArrayLike]]) -> Components:
+    """The components of records 0 to n_records - 1 under edges that come in chunks of two arrays.
+
+    Parameters
+    ----------
+    n_records : int
+        How many records there are.
+    edges : iterable of pairs of arrays
+        The records at the two ends of edges, in chunks.
+
+    Returns
+    -------
+    Components
+
+    Example
+    -------
+    >>> connected_components(4, [([0], [2])]).labels.tolist()
+    [0, 1, 0, 3]
+    """
+    parents = np.arange(n_records, dtype=np.int32)
+    for ends in edges:
+        left, right = (_check_rows(end, n_records) for end in ends)
+        if len(left) != len(right):
+            raise InputError(f"edges: {len(left)} left ends and {len(right)} right ones; give as many")
+        unite(parents, left, right)
+    flatten(parents)
+    members = np.argsort(parents, kind="stable").astype(np.int32)
+    ordered = parents[members]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return Components(parents, np.append(starts, n_records).astype(np.int64), members)
+
+
+def _check_rows(end: ArrayLike, n_records: int) -> Rows:
+    rows = np.asarray(end)
+    if rows.size and not (rows.min() >= 0 and rows.max() < n_records):
+        raise InputError(f"edges: an end is not among the records 0 to {n_records - 1}; check the pairs")
+    return np.ascontiguousarray(rows, dtype=np.int32)
+
+
+class ComponentItems(NamedTuple):
+    """Items ordered by component, each item's in ascending order, and where each component begins."""
+
+    items: Integers
+    bounds: Integers
+
+    @property
+    def sizes(self) -> Integers:
+        return np.diff(self.bounds)
+
+    def select(self, which: Booleans) -> ComponentItems:
+        """Some of the components, in the same order."""
+        items = self.items[np.repeat(which, self.sizes)]
+        return ComponentItems(items, np.concatenate([[0], np.cumsum(self.sizes[which])]))
+
+    def keep(self, kept: Booleans) -> ComponentItems:
+        """The same components of some of their items only, each at its place in `items`."""
+        return ComponentItems(self.items[kept], np.concatenate([[0], np.cumsum(kept)])[self.bounds])
+
+
+def find_components(chunks: Iterable[SmallIntegers], n_items: int) -> ComponentItems:
+    """Components of items (from 0) that any row of any chunk (draw, item) of labels puts together.
+
+    A negative label is no label: its item is with no other.
+    """
+    parents = np.arange(n_items, dtype=np.int32)
+    for draws in chunks:
+        connect(draws, np.full(int(draws.max(initial=-1)) + 1, -1, np.int64), parents)
+    flatten(parents)
+    # A root is the first item of its component.
+    number = np.cumsum(parents == np.arange(n_items, dtype=np.int32), dtype=np.int32) - np.int32(1)
+    return ComponentItems(*group_items(number[parents]))
+
+
+def group_items(labels: SmallIntegers) -> tuple[Integers, Integers]:
+    """Items ordered by their canonical label, and where the items of each label begin."""
+    bounds = np.zeros(int(labels.max(initial=-1)) + 2, np.int64)
+    items = np.empty(len(labels), np.int64)
+    sort_by_label(labels, bounds, items)
+    return items, bounds
+
+
+@kernel
+def root_of(parents: Rows, row: int) -> int:
+    """The root of a record; on the way each record gets its grandparent as parent, so that the next search is short."""
+    while parents[row] != row:
+        parents[row] = parents[parents[row]]
+        row = parents[row]
+    return row
+
+
+@kernel
+def unite(parents: Rows, left: Rows, right: Rows) -> None:
+    """Join the trees of both ends of every edge; the smaller root stays root."""
+    for edge in range(len(left)):
+        a, b = root_of(parents, left[edge]), root_of(parents, right[edge])
+        if a < b:
+            parents[b] = a
+        elif b < a:
+            parents[a] = b
+
+
+@kernel
+def flatten(parents: Rows) -> None:
+    """Make the root of every record its parent; a parent is never larger than its child."""
+    for row in range(len(parents)):
+        parents[row] = parents[parents[row]]
+
+
+@kernel
+def connect(draws: SmallIntegers, heads: Integers, parents: SmallIntegers) -> None:
+    """Join the trees of items that a draw puts together; `heads` (by label) holds -1 on entry.
+
+    A label's first item in a draw is kept as draw x items + item, so that nothing is to be cleared between draws.
+    """
+    n_items = draws.shape[1]
+    for draw in range(draws.shape[0]):
+        base = draw * n_items
+        for item in range(n_items):
+            label = draws[draw, item]
+            if label < 0:
+                continue
+            if heads[label] < base:
+                heads[label] = base + item
+                continue
+            head = heads[label] - base
+            if parents[head] != parents[item]:
+                first, second = root_of(parents, head), root_of(parents, item)
+                parents[max(first, second)] = min(first, second)
+
+
+@kernel
+def sort_by_label(labels: SmallIntegers, bounds: Integers, items: Integers) -> None:
+    """Counting sort; `bounds` enters as zeros, one more than there are labels."""
+    for label in labels:
+        bounds[label + 1] += 1
+    for label in range(len(bounds) - 1):
+        bounds[label + 1] += bounds[label]
+    for item in range(len(labels)):
+        items[bounds[labels[item]]] = item
+        bounds[labels[item]] += 1
+    for label in range(len(bounds) - 1, 0, -1):
+        bounds[label] = bounds[label - 1]
+    bounds[0] = 0
 
 
 @kernel
@@ -75,46 +274,6 @@ def compact_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
         _, ids = np.unique(ids, return_inverse=True)
         ids, first, last = ids.astype(np.int64), 0, int(ids.max())
     return ids, first, last - first + 1
-
-
-class ComponentItems(NamedTuple):
-    """Items ordered by component, each item's in ascending order, and where each component begins."""
-
-    items: Integers
-    bounds: Integers
-
-    @property
-    def sizes(self) -> Integers:
-        return np.diff(self.bounds)
-
-    def select(self, which: Booleans) -> ComponentItems:
-        """Some of the components, in the same order."""
-        items = self.items[np.repeat(which, self.sizes)]
-        return ComponentItems(items, np.concatenate([[0], np.cumsum(self.sizes[which])]))
-
-    def keep(self, kept: Booleans) -> ComponentItems:
-        """The same components of some of their items only, each at its place in `items`."""
-        return ComponentItems(self.items[kept], np.concatenate([[0], np.cumsum(kept)])[self.bounds])
-
-
-def find_components(chunks: Iterable[SmallIntegers], n_items: int) -> ComponentItems:
-    """Components of items (from 0) that any row of any chunk (draw, item) of labels puts together.
-
-    A negative label is no label: its item is with no other.
-    """
-    parents = np.arange(n_items, dtype=np.int32)
-    for draws in chunks:
-        connect(draws, np.full(int(draws.max(initial=-1)) + 1, -1, np.int64), parents)
-    lead_to_roots(parents)
-    return ComponentItems(*group_items(canonical_labels(parents)))
-
-
-def group_items(labels: SmallIntegers) -> tuple[Integers, Integers]:
-    """Items ordered by their canonical label, and where the items of each label begin."""
-    bounds = np.zeros(int(labels.max(initial=-1)) + 2, np.int64)
-    items = np.empty(len(labels), np.int64)
-    sort_by_label(labels, bounds, items)
-    return items, bounds
 
 
 class TakesColumns(Protocol):
@@ -208,67 +367,6 @@ def number_first(names: NDArray[Any]) -> Integers:
     """
     number: dict[Any, int] = {}
     return np.array([number.setdefault(name, len(number)) for name in names.tolist()], np.int64)
-
-
-@kernel
-def find_root(parents: SmallIntegers, item: int) -> int:
-    """The smallest item of the tree, with every step of the way there halved for the next time."""
-    while parents[item] != item:
-        parents[item] = parents[parents[item]]
-        item = parents[item]
-    return item
-
-
-@kernel
-def connect(draws: SmallIntegers, heads: Integers, parents: SmallIntegers) -> None:
-    """Join the trees of items that a draw puts together; `heads` (by label) holds -1 on entry.
-
-    A label's first item in a draw is kept as draw x items + item, so that nothing is to be cleared between draws.
-    """
-    n_items = draws.shape[1]
-    for draw in range(draws.shape[0]):
-        base = draw * n_items
-        for item in range(n_items):
-            label = draws[draw, item]
-            if label < 0:
-                continue
-            if heads[label] < base:
-                heads[label] = base + item
-                continue
-            head = heads[label] - base
-            if parents[head] != parents[item]:
-                first, second = find_root(parents, head), find_root(parents, item)
-                parents[max(first, second)] = min(first, second)
-
-
-@kernel
-def unite(left: SmallIntegers, right: SmallIntegers, parents: SmallIntegers) -> None:
-    """Join the trees of each pair; the smaller root stays."""
-    for place in range(len(left)):
-        first, second = find_root(parents, left[place]), find_root(parents, right[place])
-        parents[max(first, second)] = min(first, second)
-
-
-@kernel
-def lead_to_roots(parents: SmallIntegers) -> None:
-    """Make every item point at its root; roots are smaller than what hangs on them, so one pass is enough."""
-    for item in range(len(parents)):
-        parents[item] = parents[parents[item]]
-
-
-@kernel
-def sort_by_label(labels: SmallIntegers, bounds: Integers, items: Integers) -> None:
-    """Counting sort; `bounds` enters as zeros, one more than there are labels."""
-    for label in labels:
-        bounds[label + 1] += 1
-    for label in range(len(bounds) - 1):
-        bounds[label + 1] += bounds[label]
-    for item in range(len(labels)):
-        items[bounds[labels[item]]] = item
-        bounds[labels[item]] += 1
-    for label in range(len(bounds) - 1, 0, -1):
-        bounds[label] = bounds[label - 1]
-    bounds[0] = 0
 
 
 @kernel

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from blocking_cases import pair_set, random_records
-from scdp.blocking import Blocking, candidate_pairs, equal, neighbourhood, overlap, qgrams, tokens, unseen
+from scdp.blocking import Blocking, candidate_pairs, equal, estimates, neighbourhood, overlap, qgrams, tokens
 from scdp.blocking.by_size import make_default_blocking
-from scdp.blocking.unseen import estimate_recall, estimate_unseen_share
+from scdp.blocking.estimates import estimate_recall, estimate_unseen_share
 from scdp.datasets import make_records
 from scdp.estimators.checks import propose_spec
 
@@ -56,7 +56,7 @@ def test_pairs_are_counted_by_the_sets_of_columns_that_propose_them(monkeypatch)
     every = sorted(set.union(*families))
     left, right = (np.array(ends) for ends in zip(*every, strict=True))
     seen = []
-    monkeypatch.setattr(unseen, "estimate_unseen_share", lambda caught, weight: seen.append(caught) or 0.25)
+    monkeypatch.setattr(estimates, "estimate_unseen_share", lambda caught, weight: seen.append(caught) or 0.25)
     assert estimate_recall(records, blocking, left, right, np.ones(len(left))) == 0.75
     assert all(alone)
     plain = np.array([[pair in family for pair in every] for family in families])

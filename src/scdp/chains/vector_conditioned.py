@@ -18,8 +18,8 @@ from scdp._typing import Floats, Integers
 from scdp.chains.arithmetic import choose, cluster_sums, highest_used, log_sum, log_table, lowest_empty, slice_on_line
 from scdp.chains.items import Items
 from scdp.chains.state import Info, Plan, Priors, State
-from scdp.chains.vectors.clusters import log_given_mean, widest_range
-from scdp.chains.vectors.coupling import (
+from scdp.chains.vector_clusters import log_given_mean, widest_range
+from scdp.chains.vector_coupling import (
     PUBLISHED,
     VARIANTS,
     Ranks,
@@ -41,7 +41,7 @@ from scdp.chains.vectors.coupling import (
     types_given_means,
     used_precision_sum,
 )
-from scdp.chains.vectors.types import draw_means, resample_precisions, resample_types, resample_types_by_auxiliary
+from scdp.chains.vector_types import draw_means, resample_precisions, resample_types, resample_types_by_auxiliary
 
 
 class Openings(NamedTuple):

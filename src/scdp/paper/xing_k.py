@@ -7,8 +7,8 @@ import numpy as np
 from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
-from scdp.paper.baselines.simple import OracleBaseline, k_means_under
-from scdp.paper.baselines.surface import (
+from scdp.paper.simple import OracleBaseline, k_means_under
+from scdp.paper.surface import (
     Compared,
     PairTable,
     Steps,
@@ -189,7 +189,7 @@ SETTINGS = {"0": None, "1": 0, "|s|/|d|": 1, "(|s|/|d|)^2": 2}
 class XingK(OracleBaseline):
     """ORACLE, twice: k comes from the gold labels, and so does C, the one of the paper's four with the best F.
 
-    A dissimilar pair weighs C times a similar one; `scdp.paper.baselines.xing_k` says what is minimised.
+    A dissimilar pair weighs C times a similar one; `scdp.paper.xing_k` says what is minimised.
     `form` is "full" or "diagonal"; without it vectors get the full matrix and distances the diagonal one. With a single
     `setting` ("0", "1", "|s|/|d|" or "(|s|/|d|)^2") and `n_clusters`, `predict` needs no gold labels.
 

@@ -17,7 +17,7 @@ from scdp._typing import Floats, Integers
 from scdp.compare.features import Neighbours
 from scdp.conditions import Limits
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose
-from scdp.linkage.sampling.forward import Names, Room, shuffle, uniform
+from scdp.linkage.sampling import Names, Room, shuffle, uniform
 
 
 class Bounds(NamedTuple):

@@ -21,7 +21,7 @@ from scdp._typing import Floats, Integers
 from scdp.compare.distances import Distances, PairLayout
 from scdp.errors import InputError
 from scdp.linkage.training.folds import canonical_labels as canonical_labels
-from scdp.paper.baselines.surface import (
+from scdp.paper.surface import (
     Compared,
     DocumentBaseline,
     Items,

@@ -1,1 +1,0 @@
-"""Kernels on points: clusters, reference types and means; SCDP-3's coupling of these, and its sweep."""
