@@ -328,8 +328,8 @@ def run_apart(package: Path, keys: list[Key]) -> list[Verdict]:
         }
         command = [sys.executable, "-m", "benchmarks.mutants", "--checks", json.dumps(keys)]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    if done.returncode and done.stderr.rstrip().splitlines()[-1].startswith("FloatingPointError"):
-        # The sampler itself refuses weights that are no numbers: no draw leaves it.
+    if done.returncode and done.stderr.rstrip().splitlines()[-1].startswith(("FloatingPointError", "ValueError")):
+        # The sampler itself refuses weights that are no numbers, and NumPy sizes that do not fit: no draw leaves it.
         return [Verdict("refused to draw", 0.0, 0.0) for _ in keys]
     if done.returncode:
         raise RuntimeError(f"the checks {keys} did not finish:\n{done.stderr[-2000:]}")

@@ -56,6 +56,9 @@ SPARK_SETTINGS = {
     # No task waits for the executor that has its rows, nor long for one that is gone.
     "spark.locality.wait": "0s",
     "spark.shuffle.io.retryWait": "200ms",
+    # Compiling each small query takes longer than running it; Spark gives the same rows either way.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -85,7 +88,7 @@ def spark_or_skip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def _set_spark_environment(patch: pytest.MonkeyPatch, folder: Path) -> None:
     # Much of a short session is Java's compiler at work.
-    patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+    patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     patch.setenv("SPARK_LOCAL_DIRS", str(folder))
 

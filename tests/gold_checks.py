@@ -10,6 +10,7 @@ from scipy import stats
 
 from gold_tools import (
     GRID,
+    JOINT_STARTS,
     LAYOUTS,
     STARTS,
     Problem,
@@ -123,8 +124,8 @@ def check_joint(layout: str, kernel: str) -> PValues:
     problem, cells, starts = joint_problem(layout)
     rng = stream(f"{kernel} on joint {layout}")
     apply, items, n = JOINT_KERNELS[kernel], problem.laid_out.items, len(problem.points)
-    after, kinds = np.empty((STARTS, n), np.int64), np.empty((STARTS, n), np.int64)
-    row = np.empty(STARTS, np.int64)
+    after, kinds = np.empty((JOINT_STARTS, n), np.int64), np.empty((JOINT_STARTS, n), np.int64)
+    row = np.empty(JOINT_STARTS, np.int64)
     for s, state in enumerate(starts):
         state = apply(rng, items, state)
         after[s], kinds[s] = state.cluster, state.type

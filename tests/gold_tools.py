@@ -19,6 +19,8 @@ from scdp.chains.state import PrecisionGrid, State
 from twins import exact
 
 STARTS = 40_000
+# Of clusters, types and precisions together, and of whole sweeps: a state takes longer to hand over than to move.
+JOINT_STARTS = 20_000
 FALSE_ALARM = 1e-3
 GRID = PrecisionGrid(np.array([[0.6, 2.0], [5.0, 1.0]]), np.array([0.6, 0.4]))
 MEAN_VARIANCE = 1.4
@@ -202,7 +204,7 @@ def joint_problem(layout: str) -> tuple[Problem, JointCells, list[State]]:
         partition_codes(clusters), partition_codes(types), coarse_codes(clusters, types, first_row), probability
     )
     rng = stream(f"joint starts of {case.name}")
-    starts = [joint_start(rng, problem, *states[pick]) for pick in rng.choice(len(states), STARTS, p=probability)]
+    starts = [joint_start(rng, problem, *states[pick]) for pick in rng.choice(len(states), JOINT_STARTS, p=probability)]
     return problem, cells, starts
 
 

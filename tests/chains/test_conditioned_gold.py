@@ -43,7 +43,7 @@ def test_geweke_with_continuous_means_and_precisions(variant, scheme):
     """Forward draws against a chain that alternates sweep and new data; 8 z-scores, each at false alarm 1e-4."""
     priors = Priors(precision=GammaPrior(3.0, 3.0))
     rng = np.random.default_rng([2005, 3, int(scheme == "paper")])
-    n, n_draws = 5, 8000
+    n, n_draws = 5, 5000
     forward = np.array([summary(*forward_state(rng, variant, priors, n)) for _ in range(n_draws)])
     plan = Plan(conditioning=variant, n_auxiliary=2, scheme=scheme, learn_separation_rate=True)
     state, points = forward_state(rng, variant, priors, n)

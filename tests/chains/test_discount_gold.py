@@ -65,10 +65,10 @@ def test_distances_draw_as_coordinates_do(case: Case):
         assert found == pytest.approx(joint, rel=0, abs=1e-8)
         rngs = [np.random.default_rng(seed) for _ in range(2)]
         for _ in range(4):
-            new = distance_clusters.resample_clusters_by_distance(rngs[0], by_distance.items, state)[0]
+            new = distance_clusters.resample_clusters_by_distance(rngs[0], by_distance.items, state, None)[0]
             np.testing.assert_array_equal(new, clusters.resample_clusters(rngs[1], laid_out.items, state)[0])
             state = state._replace(cluster=new)
-            new = split_merge.split_merge_by_distance(rngs[0], by_distance.items, state, 5)[0]
+            new = split_merge.split_merge_by_distance(rngs[0], by_distance.items, state, 5, None)[0]
             np.testing.assert_array_equal(new, split_merge.split_merge(rngs[1], laid_out.items, state, 5)[0])
             state = state._replace(cluster=new)
 

@@ -54,7 +54,7 @@ class TestAgainstCoordinates:
             fast, slow = streams(seed)
             for _ in range(4):
                 new, moved, _, negative = distance_clusters.resample_clusters_by_distance(
-                    fast, by_distance.items, state
+                    fast, by_distance.items, state, None
                 )
                 expected, expected_moved = clusters.resample_clusters(slow, laid_out.items, state)
                 np.testing.assert_array_equal(new, expected)
@@ -67,7 +67,7 @@ class TestAgainstCoordinates:
             laid_out, by_distance, state = build_both(case, seed)
             fast, slow = streams(seed)
             for _ in range(3):
-                new, accepted, negative = split_merge.split_merge_by_distance(fast, by_distance.items, state, 5)
+                new, accepted, negative = split_merge.split_merge_by_distance(fast, by_distance.items, state, 5, None)
                 expected, expected_accepted = split_merge.split_merge(slow, laid_out.items, state, 5)
                 np.testing.assert_array_equal(new, expected)
                 assert (accepted, negative) == (expected_accepted, 0)
@@ -110,7 +110,7 @@ class TestTwins:
             items, state = build(case, seed, geometry)
             fast, slow = streams(seed)
             for _ in range(3):
-                new, moved, _, negative = distance_clusters.resample_clusters_by_distance(fast, items, state)
+                new, moved, _, negative = distance_clusters.resample_clusters_by_distance(fast, items, state, None)
                 expected, expected_moved, expected_negative = distance_plain.resample_clusters(slow, items, state)
                 np.testing.assert_array_equal(new, expected)
                 assert negative == expected_negative
@@ -126,7 +126,7 @@ class TestTwins:
             items, state = build(case, seed, geometry)
             fast, slow = streams(seed)
             for _ in range(3):
-                found = split_merge.split_merge_by_distance(fast, items, state, 4)
+                found = split_merge.split_merge_by_distance(fast, items, state, 4, None)
                 expected = distance_plain.split_merge(slow, items, state, 4)
                 np.testing.assert_array_equal(found[0], expected[0])
                 assert found[1:] == expected[1:]

@@ -179,7 +179,7 @@ class Stopping(LocalEngine):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_process_that_falls_silent_is_replaced(small_shards, monkeypatch):
-    monkeypatch.setattr(local, "SILENT_SECONDS", 10.0)
+    monkeypatch.setattr(local, "SILENT_SECONDS", 5.0)
     monkeypatch.setattr(local, "BEAT_SECONDS", 0.2)
     pairs, known = made_problem()
     ensemble = made_ensemble()
@@ -197,7 +197,7 @@ class Slow(LocalEngine):
         really = shards_module.Shard.sample
 
         def slowly(*arguments: object) -> object:
-            time.sleep(12.0)
+            time.sleep(6.0)
             return really(*arguments)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -206,7 +206,7 @@ class Slow(LocalEngine):
 
 
 def test_a_process_that_works_for_long_is_not_silent(monkeypatch):
-    monkeypatch.setattr(local, "SILENT_SECONDS", 10.0)
+    monkeypatch.setattr(local, "SILENT_SECONDS", 5.0)
     monkeypatch.setattr(local, "BEAT_SECONDS", 0.2)
     pairs, known = made_problem(400)
     ensemble = made_ensemble()
