@@ -24,7 +24,7 @@ LITERATURE = re.compile(r"Chinese[\s-]+restaurant", re.IGNORECASE)
 NAMES_OF_THINGS = {
     "docs/": "restaurant",
     "src/scdp/paper/datasets/": "restaurant",
-    "src/scdp/table/hints.py": "restaurant",
+    "src/scdp/table/forms.py": "restaurant",
     "src/scdp/compare/content.py": "party",
 }
 MODULES = sorted(ROOT.rglob("*.py"))
