@@ -28,9 +28,7 @@ from rapidfuzz.distance import JaroWinkler
 from benchmarks.kinds_libraries_cases import ALPHABETS, NICKNAMES, PHONES, SOUNDS, TITLED, TITLED_LATER, rows
 from scdp import compare
 from scdp.compare import Comparison, names
-from scdp.compare.languages.letters import words_of
-from scdp.compare.languages.nicknames import number_groups, read_groups
-from scdp.compare.languages.sounds import sound_keys
+from scdp.compare.languages import number_groups, read_groups, sound_keys, words_of
 from scdp.compare.names import PersonName, parse_person_name
 from scdp.linkage.levels import EDGES, N_LEVELS
 from scdp.table.readers import read_records
@@ -76,6 +74,10 @@ def tell_phones() -> None:
         near = sum(distance < 0.15 for distance in found["0"])
         told = f"{equal} of {len(found['1'])} same at 0; {apart} of {len(found['0'])} others above it, {near} at 0.1"
         print(f"  {label:26} {told}")
+    same, others = pairs_of([*columns("crm/records.csv", "cluster_id", "phone")], differing=False)
+    for label, comparison in (("our digits", compare.phone("x")), ("phonenumbers", compare.phone("x", region="GB"))):
+        told = nats(*(distances_of(comparison, pairs, str) for pairs in (same, others)))
+        print(f"  {'crm':20} {label:26} {told:.3f} nats a pair")
 
 
 def tell_titles() -> None:
@@ -134,6 +136,7 @@ def tell_nicknames() -> None:
         read_groups({full: each for full, each in short.items() if " ".join([full, *each]).replace(" ", "").isalnum()})
     )
     tables = {"our table": [ours], "nicknames": [theirs], "both": [ours, theirs]}
+    print(f"  our table has {len(ours):,} names, nicknames {len(theirs):,}")
     for label, groups in tables.items():
         same = in_groups(groups)
         print(f"  {label:26} {sum(same(one, other) for one, other in pairs)} of {len(pairs)} found")

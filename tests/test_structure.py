@@ -26,7 +26,7 @@ NAMES_OF_THINGS = {
     "src/scdp/paper/__init__.py": "restaurant",
     "src/scdp/paper/files.py": "restaurant",
     "src/scdp/paper/tables.py": "restaurant",
-    "src/scdp/table/hints.py": "restaurant",
+    "src/scdp/table/forms.py": "restaurant",
     "src/scdp/compare/content.py": "party",
 }
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -27,5 +27,5 @@ def test_the_spec_file_is_valid(tmp_path):
 
 
 def test_the_table_is_complete():
-    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (.*?) \|$", TEXT, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (.*?) \|$", TEXT.split("## Nanoseconds")[0], re.MULTILINE))
     assert rows == {name: kind.range for name, kind in kinds.BUILT_IN.items()}

@@ -14,15 +14,14 @@ import pytest
 
 from scdp import compare
 from scdp.compare import kinds
-from scdp.compare.alignment import ADDRESS, KEPT_FOR_A_TEXT, PERSON, WordTable, is_far, word_cost
+from scdp.compare.alignment import ADDRESS, KEPT_FOR_A_TEXT, PERSON, is_far, word_cost
 from scdp.compare.amounts import learn_order, parse_date, parse_phone
 from scdp.compare.content import parse_address
 from scdp.compare.features import Comparer
-from scdp.compare.languages.lexicon import Lexicon
-from scdp.compare.languages.sounds import sound_keys
+from scdp.compare.languages import Lexicon, sound_keys
 from scdp.compare.names import parse_full_name, parse_person_name
 from scdp.compare.prepared import Frequencies, Prepared
-from scdp.compare.words import parse_code
+from scdp.compare.words import WordTable, parse_code
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.table.records import Records
@@ -524,10 +523,7 @@ def test_distances_in_words():
             assert bounds[-1] == 1.0
 
 
-LANGUAGES = ("letters", "nicknames", "quantities", "sounds")
-
-
-@pytest.mark.parametrize("name", ["amounts", "content", "names", "words", *(f"languages.{name}" for name in LANGUAGES)])
+@pytest.mark.parametrize("name", ["amounts", "cells", "content", "languages", "names", "words"])
 def test_examples_run(name):
     found = doctest.testmod(importlib.import_module(f"scdp.compare.{name}"))
     assert found.attempted

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scdp import compare
-from scdp.compare import alignment, prepared
+from scdp.compare import prepared
 from scdp.compare.amounts import PhoneList, parse_phone, parse_phones
 from scdp.compare.cells import encode
 from scdp.compare.names import NameList, parse_person_name, parse_person_names
@@ -45,7 +45,7 @@ def test_a_column_of_names_is_compared_alike_either_way(monkeypatch: pytest.Monk
     found = []
     for fewest in (1, 10**9):
         monkeypatch.setattr(prepared, "FEWEST_AT_ONCE", fewest)
-        monkeypatch.setattr(alignment, "FEWEST_AT_ONCE", fewest)
+        monkeypatch.setattr("scdp.compare.words.FEWEST_AT_ONCE", fewest)
         ready = compare.person_name("name").prepare(records)
         assert isinstance(ready.vocabulary, NameList) == (fewest == 1)
         found.append((ready.pairs(left, right, 1), ready.shared_nats(left, right)))

@@ -12,7 +12,7 @@ import pytest
 from compare.test_content_kinds import FIRST, LAST, check_twin, prepared_pairs
 from scdp import Spec, compare
 from scdp.compare.comparison import ComparisonError
-from scdp.compare.languages.nicknames import number_groups
+from scdp.compare.languages import number_groups
 from scdp.errors import InputError, MissingExtraError
 from twins import kinds as twins
 

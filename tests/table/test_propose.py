@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from scdp.table import columns
-from scdp.table.columns import hints_of, look_at
+from scdp.table.columns import look_at
+from scdp.table.forms import hints_of
 from scdp.table.readers import read_records
 from scdp.table.records import Records
 from scdp.table.spec import Spec, propose, propose_columns, proposed_comparisons

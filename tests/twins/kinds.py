@@ -12,8 +12,7 @@ from typing import Any
 from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 
 from scdp.compare.content import SORTS
-from scdp.compare.languages.nicknames import nickname_groups
-from scdp.compare.languages.sounds import SHORTEST_SOUND, SOUNDS, spelling_key
+from scdp.compare.languages import SHORTEST_SOUND, SOUNDS, nickname_groups, spelling_key
 
 GroupsOf = Callable[[str], frozenset[int]]
 

@@ -15,7 +15,7 @@ from typing import TypedDict, TypeVar, Unpack
 
 from scdp.compare.comparison import Comparison, ComparisonError, make_comparison
 from scdp.compare.kinds import known_kinds, register_kind
-from scdp.compare.languages.nicknames import default_nicknames
+from scdp.compare.languages import default_nicknames
 
 __all__ = [
     "Comparison",

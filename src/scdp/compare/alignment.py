@@ -1,12 +1,10 @@
 """Words matched with words, compiled: names, companies, addresses and titles as lists of words go in, distances come
-out. Equal words are matched first, the others so that the sum of their costs is the smallest.
+out. Equal words are matched first, the others so that the sum of their costs is the smallest. Of names that are parts
+of other names, levels for how one is in the other come out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,17 +12,13 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp.compare.kernels import MOST_LETTERS, clear_masks, is_one_edit, jaro_winkler, set_masks
-from scdp.compare.languages.lexicon import Lexicon
-from scdp.compare.languages.nicknames import NameGroups, number_groups
-from scdp.compare.names import MOST_WORDS, initials_of
-from scdp.compare.scorers import thread_count
+from scdp.compare.languages import Lexicon
+from scdp.compare.names import MOST_WORDS
 from scdp.hashing import MIXER
-from scdp.texts import WordLists, join_words, number_lists
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]
 Codes = NDArray[np.int32]
-Fill = Callable[[Rows, Rows, Values], None]
 
 # The Jaro-Winkler distance of two words costs so many times its value, at most 1; up to this similarity it costs 1.
 STEEPNESS = 2.5
@@ -32,15 +26,12 @@ NEAR_ENOUGH = 1.0 - 1.0 / STEEPNESS
 # The Jaro similarity of words with m letters in common is at most (m / length + m / other length + 1) / 3, and so low
 # a one gains nothing by a common start. Rounding is allowed for.
 FEWEST_COMMON = 3.0 * NEAR_ENOUGH - 1.0 - 1e-9
-# So many texts are handled in kernels; of fewer, these would take longer to load.
-FEWEST_AT_ONCE = 5_000
 # What two words cost is kept until others take the place, since texts of a column share many words: so many places for
 # each text, a power of two between these.
 LEAST_KEPT, MOST_KEPT = 64, 1 << 16
 KEPT_FOR_A_TEXT = 8
 # Words that are near enough to stand for each other in long texts, and the fewest letters of such a word.
 SOFT, SHORTEST_SOFT = 0.9, 4
-JOINED, ACRONYM = 0.02, 0.2
 CODE_END, CODE_EDIT, SHORTEST_END = 0.1, 0.2, 4
 
 
@@ -79,85 +70,6 @@ class KeptCosts(NamedTuple):
         while size < min(KEPT_FOR_A_TEXT * n_texts, MOST_KEPT):
             size *= 2
         return cls(np.zeros(size, dtype=np.uint64), np.empty(size))
-
-
-class WordTable:
-    """Lists of words ready to be matched by `rules`.
-
-    `joined` says whether texts are near whose words are the same run of letters, and `acronyms` whether a word is near
-    to words whose first letters it has. `nicknames` are taken in place of our own, where words are names.
-    """
-
-    def __init__(
-        self, lists: WordLists, rules: Rules, joined: bool, acronyms: bool, nicknames: NameGroups | None = None
-    ) -> None:
-        self._lexicon = Lexicon.of(lists.words, number_groups(nicknames) if rules.nickname < 1 else None)
-        self._starts, self._ids = lists.starts, lists.ids
-        self._rules = rules
-        # Of threads that are done; each takes one that no other has.
-        self._kept: list[KeptCosts] = []
-        self._runs: Codes | None = None
-        self._acronyms: Codes | None = None
-        if not joined:
-            return
-        if not acronyms and len(lists.starts) > FEWEST_AT_ONCE:
-            letters, begins = join_words(self._lexicon.letters, self._lexicon.at, lists.ids, lists.starts)
-            self._runs = number_lists(letters, begins)[0]
-            return
-        every = list(map(lists.words.__getitem__, lists.ids.tolist()))
-        each = [every[start:stop] for start, stop in pairwise(lists.starts.tolist())]
-        runs = list(map("".join, each))
-        distinct = dict.fromkeys(runs)
-        codes = dict(zip(distinct, range(len(distinct)), strict=True))
-        self._runs = np.fromiter(map(codes.__getitem__, runs), np.int32, len(runs))
-        if acronyms:
-            short = [codes.get(initials_of(words), -1) if len(words) > 1 else -1 for words in each]
-            self._acronyms = np.array(short, dtype=np.int32)
-
-    @classmethod
-    def of(cls, lists: Sequence[Sequence[str]], rules: Rules) -> WordTable:
-        """As the kinds of comparison use it: runs of letters for names, acronyms for companies."""
-        return cls(WordLists.of(lists), rules, joined=rules is not ADDRESS, acronyms=rules is COMPANY)
-
-    def pairs(self, left: Rows, right: Rows, workers: int) -> Values:
-        """Distances in [0, 1]; NaN where a list is empty."""
-        rules, lexicon = self._rules, self._lexicon
-
-        def fill(a: Rows, b: Rows, out: Values) -> None:
-            try:
-                kept = self._kept.pop()
-            except IndexError:
-                kept = KeptCosts.empty(len(self._starts) - 1)
-            fill_matched(lexicon, rules, self._ids, self._starts, a, b, kept, out)
-            self._kept.append(kept)
-
-        # In one order, so that sums of costs are the same to the last bit whichever comes first.
-        left, right = np.minimum(left, right), np.maximum(left, right)
-        out = in_threads(fill, left, right, workers)
-        runs, short = self._runs, self._acronyms
-        if runs is not None:
-            near = np.flatnonzero(runs[left] == runs[right])
-            out[near] = np.minimum(out[near], np.where(left[near] == right[near], 0.0, JOINED))
-        if runs is not None and short is not None:
-            near = ((short[left] >= 0) & (short[left] == runs[right])) | (
-                (short[right] >= 0) & (short[right] == runs[left])
-            )
-            out[near] = np.minimum(out[near], ACRONYM)
-        return out
-
-
-def in_threads(fill: Fill, left: Rows, right: Rows, workers: int) -> Values:
-    """What `fill(left, right, out)` gives for all pairs, those of each thread side by side."""
-    out = np.empty(len(left), dtype=np.float64)
-    n_threads = thread_count(workers, len(left))
-    if n_threads == 1:
-        fill(left, right, out)
-        return out
-    ends = np.linspace(0, len(left), n_threads + 1).astype(int)
-    parts = [slice(start, stop) for start, stop in pairwise(ends)]
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(lambda part: fill(left[part], right[part], out[part]), parts))
-    return out
 
 
 @kernel
@@ -416,3 +328,80 @@ def fill_one_edit(letters: Any, starts: NDArray[np.int64], near: float, left: Ro
             out[p] = near
         else:
             out[p] = 1.0
+
+
+# The last name and the whole, the given name and the whole, a part with one word less, a part elsewhere, and a name
+# with a word for a sort of thing that the other has not.
+LAST_NAME, GIVEN_NAME, ONE_MORE, ELSEWHERE, OTHER_SORT = 0.12, 0.15, 0.25, 0.6, 0.7
+
+
+@kernel
+def fill_acronyms(
+    letters: NDArray[Any], short: Rows, initials: Rows, fewest: Rows, left: Rows, right: Rows, out: Values
+) -> None:
+    """out[p] = 1 where the acronym of one has, in order, first letters of the words of the other, and enough of them.
+
+    Text k has letters[short[k]:short[k + 1]] as its acronym, letters[initials[k]:initials[k + 1]] as its first letters.
+    """
+    for p in range(len(left)):
+        out[p] = 0.0
+        for turned in range(2):
+            a, b = (left[p], right[p]) if turned == 0 else (right[p], left[p])
+            at, end = short[a], short[a + 1]
+            if end - at < fewest[b]:
+                continue
+            for place in range(initials[b], initials[b + 1]):
+                if at < end and letters[place] == letters[at]:
+                    at += 1
+            if at == end:
+                out[p] = 1.0
+
+
+@kernel
+def fill_parts(
+    ids: NDArray[np.int32],
+    starts: Rows,
+    given: NDArray[np.bool_],
+    sort: NDArray[np.bool_],
+    left: Rows,
+    right: Rows,
+    out: Values,
+) -> None:
+    """out[p] = 0 for the same words, a level where the words of one are in the other, else -1."""
+    for p in range(len(left)):
+        a, b = left[p], right[p]
+        if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
+            a, b = b, a
+        at, to, end_at, end_to = starts[a], starts[b], starts[a + 1], starts[b + 1]
+        n_few, n_more = end_at - at, (end_to - to) - (end_at - at)
+        inside, equal, other_sort = True, True, False
+        for i in range(at, end_at):
+            found = False
+            for j in range(to, end_to):
+                found = found or ids[i] == ids[j]
+            inside = inside and found
+        for j in range(to, end_to):
+            found = False
+            for i in range(at, end_at):
+                found = found or ids[i] == ids[j]
+            equal = equal and found
+            other_sort = other_sort or (sort[ids[j]] and not found)
+        if not inside or (n_more == 0 and not equal):
+            out[p] = -1.0
+            continue
+        first, last = True, True
+        for i in range(n_few):
+            first = first and ids[at + i] == ids[to + i]
+            last = last and ids[at + i] == ids[to + n_more + i]
+        if n_more == 0:
+            out[p] = 0.0
+        elif other_sort:
+            out[p] = OTHER_SORT
+        elif last and (n_more == 1 or given[ids[to]]):
+            out[p] = LAST_NAME
+        elif first and n_few == 1 and given[ids[at]]:
+            out[p] = GIVEN_NAME
+        elif last or (first and n_more == 1):
+            out[p] = ONE_MORE
+        else:
+            out[p] = ELSEWHERE

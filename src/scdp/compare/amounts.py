@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
 from scdp.compare.cells import Codes, require_people, year
-from scdp.compare.languages.letters import to_latin, words_of
-from scdp.compare.languages.months import MONTHS
-from scdp.compare.languages.quantities import parse_amount
+from scdp.compare.languages import MONTHS, parse_amount, to_latin, words_of
 from scdp.compare.scorers import PairScorer
 
 # Year, month and day; 0 where the text does not tell.

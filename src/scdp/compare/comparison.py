@@ -20,7 +20,7 @@ from scdp._typing import Integers
 from scdp.compare.amounts import ORDERS, known_regions, learn_order
 from scdp.compare.cells import LATIN, STANDARD, STEPS, TRANSFORMS, distinct_texts, require_people
 from scdp.compare.kinds import BUILT_IN, Kind, known_kinds
-from scdp.compare.languages.nicknames import NameGroups, read_groups
+from scdp.compare.languages import NameGroups, read_groups
 from scdp.compare.prepared import KEPT, LONGEST_CELL, Frequencies, Prepared, encode_cells, prepare_all
 from scdp.errors import InputError
 from scdp.table.records import Column, Records

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
-from scdp.compare.languages.letters import to_latin, word_set, words_of
-from scdp.compare.languages.nicknames import nickname_groups
+from scdp.compare.languages import Letters, nickname_groups, to_latin, word_set, words_of
 from scdp.compare.names import MOST_WORDS, initials_of, parse_person_name
-from scdp.compare.scorers import PairScorer, RapidFuzzScorer
-
-if TYPE_CHECKING:
-    from scdp.compare.languages.lexicon import Letters
-
+from scdp.compare.scorers import PairScorer, RapidFuzzScorer, in_threads
+from scdp.compare.words import WordTable
 
 # What is added where one title tells of a version and the other does not; the least distance of two versions, and of
 # titles with different numbers.
@@ -95,7 +91,7 @@ class TitleScorer(PairScorer):
     """Words matched with words; other versions and numbers keep titles apart."""
 
     def __init__(self, vocabulary: Sequence[Title]) -> None:
-        from scdp.compare.alignment import TITLE, WordTable
+        from scdp.compare.alignment import TITLE
 
         self._words = WordTable.of([title.words for title in vocabulary], TITLE)
         self._versions = _numbered([title.versions for title in vocabulary])
@@ -149,12 +145,41 @@ def parse_proper_noun(text: str) -> Noun | None:
     return Noun(person.words, person.sex, "".join(person.words), short)
 
 
+class NounTable(NamedTuple):
+    """Lists of words by number, and which words are given names or sorts of things."""
+
+    ids: NDArray[np.int32]
+    starts: Integers
+    given: NDArray[np.bool_]
+    sort: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, lists: Sequence[Sequence[str]], is_given: Callable[[str], bool], is_sort: Callable[[str], bool]
+    ) -> NounTable:
+        words = sorted({word for each in lists for word in each})
+        places = {word: place for place, word in enumerate(words)}
+        starts = np.zeros(len(lists) + 1, dtype=np.int64)
+        np.cumsum([len(each) for each in lists], out=starts[1:])
+        return cls(
+            np.array([places[word] for each in lists for word in each], dtype=np.int32),
+            starts,
+            np.array(list(map(is_given, words)), dtype=bool),
+            np.array(list(map(is_sort, words)), dtype=bool),
+        )
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> NDArray[np.float64]:
+        """Levels, -1 where neither name is a part of the other."""
+        from scdp.compare.alignment import fill_parts
+
+        return in_threads(partial(fill_parts, *self), left, right, workers)
+
+
 class NounScorer(PairScorer):
     """Levels by how one name is a part of the other; where it is none, by words matched with words."""
 
     def __init__(self, vocabulary: Sequence[Noun]) -> None:
-        from scdp.compare.alignment import PERSON, WordTable
-        from scdp.compare.nouns import NounTable
+        from scdp.compare.alignment import PERSON
 
         lists = [noun.words for noun in vocabulary]
         self._words = WordTable.of(lists, PERSON)
@@ -376,8 +401,7 @@ class AddressScorer(PairScorer):
     """The mean of the parts both have: words matched; number, unit and postcode equal or one edit apart."""
 
     def __init__(self, vocabulary: Sequence[Address]) -> None:
-        from scdp.compare.alignment import ADDRESS, WordTable
-        from scdp.compare.languages.lexicon import Letters
+        from scdp.compare.alignment import ADDRESS
 
         self._words = WordTable.of([address.words for address in vocabulary], ADDRESS)
         columns = ([getattr(each, name) for each in vocabulary] for name in Address._fields[:3])
@@ -389,7 +413,7 @@ class AddressScorer(PairScorer):
         ]
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        from scdp.compare.alignment import fill_one_edit, in_threads
+        from scdp.compare.alignment import fill_one_edit
 
         total, weights = np.zeros(len(left)), np.zeros(len(left))
         for part in self._parts:

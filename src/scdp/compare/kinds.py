@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scdp.compare import amounts, content, names, words
 from scdp.compare.cells import Codes
-from scdp.compare.languages.nicknames import NameGroups
-from scdp.compare.languages.quantities import parse_amount
+from scdp.compare.languages import NameGroups, parse_amount
 from scdp.compare.scorers import (
     CosineScorer,
     ExactScorer,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.compare.languages.letters import word_set, words_of
+from scdp.compare.languages import word_set, words_of
 
 if TYPE_CHECKING:
     from scdp.texts import WordLists

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -317,3 +318,19 @@ class SharedNamesScorer:
 
 def _distance(shared: NDArray[Any]) -> Features:
     return (1.0 / (1.0 + shared)).astype(np.float32)
+
+
+def in_threads(
+    fill: Callable[[Integers, Integers, NDArray[np.float64]], None], left: Integers, right: Integers, workers: int
+) -> NDArray[np.float64]:
+    """What `fill(left, right, out)` gives for all pairs, those of each thread side by side."""
+    out = np.empty(len(left), dtype=np.float64)
+    n_threads = thread_count(workers, len(left))
+    if n_threads == 1:
+        fill(left, right, out)
+        return out
+    ends = np.linspace(0, len(left), n_threads + 1).astype(int)
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(lambda part: fill(left[part], right[part], out[part]), parts))
+    return out

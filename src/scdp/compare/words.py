@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Features, Integers
 from scdp.compare.cells import Tokens, abbreviation, split_members, split_names
-from scdp.compare.languages.letters import to_latin, words_of
-from scdp.compare.languages.nicknames import NameGroups
-from scdp.compare.names import NameList, PersonName, Venue, author_key
-from scdp.compare.scorers import PairScorer
+from scdp.compare.languages import Letters, Lexicon, NameGroups, number_groups, to_latin, words_of
+from scdp.compare.names import NameList, PersonName, Venue, author_key, initials_of
+from scdp.compare.scorers import PairScorer, in_threads
+
+if TYPE_CHECKING:
+    from scdp.compare.alignment import KeptCosts, Rules
+    from scdp.texts import WordLists
 
 # A code inside a text has so many letters and digits at least; one of digits alone needs more.
 SHORTEST_CODE, SHORTEST_NUMBER = 3, 4
@@ -61,12 +65,10 @@ class CodeScorer(PairScorer):
     """0 equal; 0.1 where one ends the other; 0.2 one edit; else from 0.5 to 1 by how much of the start is the same."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        from scdp.compare.languages.lexicon import Letters
-
         self._letters = Letters.of(vocabulary)
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        from scdp.compare.alignment import fill_codes, in_threads
+        from scdp.compare.alignment import fill_codes
 
         fill = partial(fill_codes, self._letters.letters, self._letters.starts)
         return in_threads(fill, left, right, workers).astype(np.float32)
@@ -134,7 +136,6 @@ class CodesInTextScorer(PairScorer):
         self._tokens = tokens
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        from scdp.compare.alignment import in_threads
         from scdp.compare.kernels import fill_shared_codes
 
         fill = partial(fill_shared_codes, self._tokens.ids, self._tokens.starts, self._rarity, self._strong)
@@ -142,10 +143,14 @@ class CodesInTextScorer(PairScorer):
 
 
 Values = NDArray[np.float64]
+# So many texts are handled in kernels; of fewer, these would take longer to load.
+FEWEST_AT_ONCE = 5_000
 Q = 3
 # The longest part of a text whose q-grams are counted.
 MOST_LETTERS_OF_TEXT = 2_000
 SEX_CLASH, SUFFIX_CLASH = 0.5, 0.3
+# Texts whose words are the same run of letters, and a word that has the first letters of the others'.
+JOINED, INITIALS = 0.02, 0.2
 IS_ACRONYM, SAME_ACRONYM, VENUE_ACRONYM = 0.1, 0.4, 0.2
 
 
@@ -174,7 +179,6 @@ class SharedScorer(PairScorer):
         return self._formula(shared, self._sizes[left], self._sizes[right]).astype(np.float32)
 
     def _shared(self, left: Integers, right: Integers, workers: int) -> Values:
-        from scdp.compare.alignment import in_threads
         from scdp.compare.kernels import fill_shared
 
         fill = partial(fill_shared, self._tokens.ids, self._tokens.starts, self._weights)
@@ -215,8 +219,6 @@ class SoftTokensScorer(PairScorer):
     """
 
     def __init__(self, tokens: Tokens, contained: bool) -> None:
-        from scdp.compare.languages.lexicon import Lexicon
-
         self._tokens, self._contained = tokens, contained
         self._lexicon = Lexicon.of(tokens.texts)
         self._weights = np.log1p(tokens.n_records / tokens.counts)
@@ -224,8 +226,6 @@ class SoftTokensScorer(PairScorer):
         self._sizes = self._covered(everyone, everyone)[0]
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        from scdp.compare.alignment import in_threads
-
         # In one order, so that a pair has the same distance whichever comes first.
         low, high = np.minimum(left, right), np.maximum(left, right)
 
@@ -245,11 +245,83 @@ class SoftTokensScorer(PairScorer):
         return of_left, of_right
 
 
+class WordTable:
+    """Lists of words ready to be matched by `rules`.
+
+    `joined` says whether texts are near whose words are the same run of letters, and `acronyms` whether a word is near
+    to words whose first letters it has. `nicknames` are taken in place of our own, where words are names.
+    """
+
+    def __init__(
+        self, lists: WordLists, rules: Rules, joined: bool, acronyms: bool, nicknames: NameGroups | None = None
+    ) -> None:
+        from scdp.texts import join_words, number_lists
+
+        self._lexicon = Lexicon.of(lists.words, number_groups(nicknames) if rules.nickname < 1 else None)
+        self._starts, self._ids = lists.starts, lists.ids
+        self._rules = rules
+        # Of threads that are done; each takes one that no other has.
+        self._kept: list[KeptCosts] = []
+        self._runs: NDArray[np.int32] | None = None
+        self._acronyms: NDArray[np.int32] | None = None
+        if not joined:
+            return
+        if not acronyms and len(lists.starts) > FEWEST_AT_ONCE:
+            letters, begins = join_words(self._lexicon.letters, self._lexicon.at, lists.ids, lists.starts)
+            self._runs = number_lists(letters, begins)[0]
+            return
+        every = list(map(lists.words.__getitem__, lists.ids.tolist()))
+        each = [every[start:stop] for start, stop in pairwise(lists.starts.tolist())]
+        runs = list(map("".join, each))
+        distinct = dict.fromkeys(runs)
+        codes = dict(zip(distinct, range(len(distinct)), strict=True))
+        self._runs = np.fromiter(map(codes.__getitem__, runs), np.int32, len(runs))
+        if acronyms:
+            short = [codes.get(initials_of(words), -1) if len(words) > 1 else -1 for words in each]
+            self._acronyms = np.array(short, dtype=np.int32)
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[str]], rules: Rules) -> WordTable:
+        """As the kinds of comparison use it: runs of letters for names, acronyms for companies."""
+        from scdp.compare.alignment import ADDRESS, COMPANY
+        from scdp.texts import WordLists
+
+        return cls(WordLists.of(lists), rules, joined=rules is not ADDRESS, acronyms=rules is COMPANY)
+
+    def pairs(self, left: Integers, right: Integers, workers: int) -> Values:
+        """Distances in [0, 1]; NaN where a list is empty."""
+        from scdp.compare.alignment import KeptCosts, fill_matched
+
+        rules, lexicon = self._rules, self._lexicon
+
+        def fill(a: Integers, b: Integers, out: Values) -> None:
+            try:
+                kept = self._kept.pop()
+            except IndexError:
+                kept = KeptCosts.empty(len(self._starts) - 1)
+            fill_matched(lexicon, rules, self._ids, self._starts, a, b, kept, out)
+            self._kept.append(kept)
+
+        # In one order, so that sums of costs are the same to the last bit whichever comes first.
+        left, right = np.minimum(left, right), np.maximum(left, right)
+        out = in_threads(fill, left, right, workers)
+        runs, short = self._runs, self._acronyms
+        if runs is not None:
+            near = np.flatnonzero(runs[left] == runs[right])
+            out[near] = np.minimum(out[near], np.where(left[near] == right[near], 0.0, JOINED))
+        if runs is not None and short is not None:
+            near = ((short[left] >= 0) & (short[left] == runs[right])) | (
+                (short[right] >= 0) & (short[right] == runs[left])
+            )
+            out[near] = np.minimum(out[near], INITIALS)
+        return out
+
+
 class PersonScorer(PairScorer):
     """Words matched with words; titles that contradict each other, and Jr. and Sr., keep names apart."""
 
     def __init__(self, vocabulary: Sequence[PersonName], nicknames: NameGroups | None = None) -> None:
-        from scdp.compare.alignment import PERSON, WordTable
+        from scdp.compare.alignment import PERSON
 
         names = NameList.of(vocabulary)
         self._words = WordTable(names.lists, PERSON, joined=True, acronyms=False, nicknames=nicknames)
@@ -270,7 +342,7 @@ class WordsScorer(PairScorer):
     """Words of companies matched with words."""
 
     def __init__(self, vocabulary: Sequence[tuple[str, ...]]) -> None:
-        from scdp.compare.alignment import COMPANY, WordTable
+        from scdp.compare.alignment import COMPANY
 
         self._words = WordTable.of(vocabulary, COMPANY)
 
@@ -282,8 +354,7 @@ class VenueScorer(PairScorer):
     """Words matched with words, which may be shortened; an acronym is near to the words it is of."""
 
     def __init__(self, vocabulary: Sequence[Venue]) -> None:
-        from scdp.compare.alignment import VENUE, WordTable
-        from scdp.compare.languages.lexicon import Letters
+        from scdp.compare.alignment import VENUE
         from scdp.texts import WordLists
 
         self._words = WordTable(WordLists.of([venue.words for venue in vocabulary]), VENUE, joined=True, acronyms=False)
@@ -293,8 +364,7 @@ class VenueScorer(PairScorer):
         self._fewest = np.array([venue.fewest for venue in vocabulary], dtype=np.int64)
 
     def pairs(self, left: Integers, right: Integers, workers: int) -> Features:
-        from scdp.compare.alignment import in_threads
-        from scdp.compare.nouns import fill_acronyms
+        from scdp.compare.alignment import fill_acronyms
 
         distances = self._words.pairs(left, right, workers)
         fill = partial(fill_acronyms, self._letters, self._short, self._initials, self._fewest)

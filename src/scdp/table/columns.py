@@ -14,10 +14,9 @@ from functools import partial
 from scdp.compare.amounts import parse_date, parse_pages
 from scdp.compare.cells import cell_text, placeholder_key
 from scdp.compare.content import has_street_word
-from scdp.compare.languages.letters import word_set
+from scdp.compare.languages import word_set
 from scdp.compare.names import has_legal_form
 from scdp.table import forms
-from scdp.table.hints import hints_of
 from scdp.table.records import Records
 
 MOST, MANY, SOME, FEW = 0.9, 0.7, 0.3, 0.05
@@ -82,7 +81,7 @@ def look_at(records: Records, name: str) -> ColumnLook:
     if missing:
         gone = set(map(placeholder_key, missing))
         texts = [text for text in texts if placeholder_key(text) not in gone]
-    hints = hints_of(name)
+    hints = forms.hints_of(name)
     look, separator = _look(_Cells(texts), hints)
     return ColumnLook(name, look, tuple(texts), missing, hints, separator)
 

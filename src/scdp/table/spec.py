@@ -13,7 +13,7 @@ import numpy as np
 from scdp import compare
 from scdp.compare import Comparison
 from scdp.compare.cells import cell_text
-from scdp.compare.languages.letters import words_of
+from scdp.compare.languages import words_of
 from scdp.errors import InputError
 from scdp.table.columns import ColumnLook, look_at
 from scdp.table.forms import has_capital

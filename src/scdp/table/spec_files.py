@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from scdp.compare import Comparison, ComparisonError, make_comparison
-from scdp.compare.languages.nicknames import NameGroups
+from scdp.compare.languages import NameGroups
 from scdp.compare.prepared import Frequencies, cell_text
 from scdp.errors import InputError
 from scdp.io.untrusted import parse_json, read_bytes
-from scdp.table.frequencies import WANTED, WANTED_NAMES, find_frequencies, find_nicknames
+from scdp.table.readers import WANTED, WANTED_NAMES, find_frequencies, find_nicknames
 from scdp.table.records import Records
 from scdp.table.spec import Spec, propose_columns
 
