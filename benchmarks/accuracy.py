@@ -240,7 +240,7 @@ def splink(problem: Problem, spec: Spec, seed: int) -> Any:
     import splink.comparison_library as cl
     from splink import DuckDBAPI, Linker, SettingsCreator, block_on
 
-    from scdp.table.spec import propose_columns
+    from scdp.table.propose import propose_columns
 
     logging.getLogger("splink").setLevel(logging.ERROR)
     records = problem.test.data

@@ -23,7 +23,8 @@ from scdp.linkage.prefilter import MOST_UNFILTERED
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper import load_historical
-from scdp.table.spec import Spec, proposed_comparisons
+from scdp.table.propose import proposed_comparisons
+from scdp.table.spec import Spec
 
 MOST_SECONDS = 60.0
 LEAST_F = 0.83

@@ -14,16 +14,17 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from scdp.linkage.candidates import Blocked, prepare_blocked, settle
 
 from scdp import compare
 from scdp.compare import Comparison
 from scdp.datasets import make_records
 from scdp.linkage import candidates
-from scdp.linkage.candidates import Blocked, prepare_blocked, settle
 from scdp.linkage.prefilter import PrefilterRun
 from scdp.resolver import EntityResolver
+from scdp.table.propose import proposed_comparisons
 from scdp.table.records import Records
-from scdp.table.spec import Spec, proposed_comparisons
+from scdp.table.spec import Spec
 
 # The kinds that are timed on people and on citations; all others have the column of the name or title.
 PEOPLE = """person_name company address date phone email url code relative category exact jaro_winkler edit title

@@ -19,7 +19,8 @@ from scdp.datasets import Labelled
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
 from scdp.paper import load_febrl3, load_historical, load_restaurant
-from scdp.table.spec import Spec, proposed_comparisons
+from scdp.table.propose import proposed_comparisons
+from scdp.table.spec import Spec
 
 SETS = {"restaurant": load_restaurant, "febrl3": load_febrl3, "historical": load_historical}
 TRAIN_SHARE = 0.3

@@ -20,7 +20,7 @@ from scdp.linkage import trees
 from scdp.linkage.sources import RecordSource
 from scdp.linkage.training.folds import split_in_halves
 from scdp.linkage.trees import Trees, fit_trees
-from scdp.table.spec import propose
+from scdp.table.propose import propose
 
 Half = tuple[np.ndarray, np.ndarray]
 

@@ -13,9 +13,10 @@ import pytest
 from scdp.table import columns
 from scdp.table.columns import look_at
 from scdp.table.forms import hints_of
+from scdp.table.propose import propose, propose_columns, proposed_comparisons
 from scdp.table.readers import read_records
 from scdp.table.records import Records
-from scdp.table.spec import Spec, propose, propose_columns, proposed_comparisons
+from scdp.table.spec import Spec
 from scdp.table.spec_files import commented_toml
 
 N = 200

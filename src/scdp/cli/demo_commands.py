@@ -86,7 +86,7 @@ def group_dozen(shown: Records, dozen: Records) -> ClusterResult:
     """What the resolver makes of the dozen after it has seen the others."""
     from scdp.estimators.clustering import cluster_records
     from scdp.resolver import EntityResolver
-    from scdp.table.spec import propose
+    from scdp.table.propose import propose
 
     spec = propose(shown, "entity", "id", None)
     model = EntityResolver(spec=spec, n_draws=N_DRAWS, n_jobs=-1, random_state=SEED, verbose=int(not is_quiet()))

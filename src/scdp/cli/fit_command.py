@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
     from scdp.estimators import Estimator
     from scdp.table.decisions import Decision
+    from scdp.table.propose import ProposedColumn
     from scdp.table.readers import Reading
     from scdp.table.records import Records
-    from scdp.table.spec import ProposedColumn, Spec
+    from scdp.table.spec import Spec
 
 
 N_EXAMPLES, LONGEST_EXAMPLE = 2, 24
@@ -93,7 +94,7 @@ def describe(spec: Spec, records: Records) -> list[ProposedColumn]:
     """What the columns look like, those that are not compared too, with the comparisons of the spec."""
     from dataclasses import replace
 
-    from scdp.table.spec import propose_columns
+    from scdp.table.propose import propose_columns
 
     roles = {spec.entity, spec.id, spec.group, spec.source}
     columns = [name for name in records.names if name not in roles]
@@ -295,7 +296,8 @@ def spec_of(
     records: Records, spec_file: Path | None, entity: str | None, id_column: str | None, groups: str | None
 ) -> Spec:
     """The spec of the file and the options, which count for more; comparisons are proposed where it has none."""
-    from scdp.table.spec import Spec, find_entity_column, find_id_column, propose
+    from scdp.table.propose import propose
+    from scdp.table.spec import Spec, find_entity_column, find_id_column
 
     base = None if spec_file is None else Spec.from_toml(spec_file)
     entity = entity or (base.entity if base else find_entity_column(records))

@@ -19,9 +19,10 @@ from scdp.compare.languages import NameGroups
 from scdp.compare.prepared import Frequencies, cell_text
 from scdp.errors import InputError
 from scdp.io.untrusted import parse_json, read_bytes
+from scdp.table.propose import propose_columns
 from scdp.table.readers import WANTED, WANTED_NAMES, find_frequencies, find_nicknames
 from scdp.table.records import Records
-from scdp.table.spec import Spec, propose_columns
+from scdp.table.spec import Spec
 
 COLUMN_KEYS = ("entity", "id", "group", "source")
 SPEC_KEYS = (*COLUMN_KEYS, "at_most_one", "link_only", "field", "golden")
