@@ -174,6 +174,14 @@ def test_groups_make_the_resolver_need_less():
     assert 8 < amounts[1] / amounts[0] < 12
 
 
+def test_labelled_records_are_not_all_compared_with_each_other():
+    """Of 40,000 records whose clusters are known, learning looks at some, and nothing is sampled."""
+    rows = checks.Extent(checks.Compared, 3, np.arange(40_000) // 2, None)
+    needs = [*checks.training_needs(rows), *checks.sampling_needs(rows, np.arange(0), 240, None)]
+    # All pairs would take 20 GB.
+    assert sum(need.n_bytes for need in needs) < 10**9
+
+
 def test_too_many_records_are_clustered_by_candidates_which_are_few():
     rows = checks.Extent(checks.Compared, 3, np.full(50_000, -1), None)
     draws, candidates = checks.sampling_needs(rows, np.arange(50_000), 120, None)

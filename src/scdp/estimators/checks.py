@@ -377,9 +377,9 @@ def sampling_needs(rows: Extent, sampled: Integers, n_draws: int, n_jobs: int | 
     if rows.kind is Points:
         largest = int(group_sizes(groups, len(sampled)).max(initial=0))
         n_bytes += largest * (largest - 1) // 2 * bytes_of_view(width)
-    else:
-        every = n_pairs(len(rows), rows.groups)
-        n_bytes += every * rows.n_features * 4 * 2
+    elif rows.kind is Precomputed:
+        # Of records only those pairs are compared that are sampled.
+        n_bytes += n_pairs(len(rows), rows.groups) * rows.n_features * 4 * 2
     return [draws, Need(f"{pairs:,} pairs of rows by {width} features", n_bytes, FEWER_RESOLVER_PAIRS)]
 
 
