@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from zlib import crc32
 
+import numba
 import numpy as np
 from scipy import stats
 
@@ -39,9 +40,15 @@ LAYOUTS = {
 }
 
 
+class Stream(np.random.Generator):
+    """A generator with the same draws that tells Numba its type, which takes as long to find out as many a kernel."""
+
+    _numba_type_ = numba.typeof(np.random.default_rng(0))
+
+
 def stream(name: str) -> np.random.Generator:
     """A generator per check: fixed, and chosen by nothing but the check's name."""
-    return np.random.default_rng([2005, crc32(name.encode())])
+    return Stream(np.random.PCG64([2005, crc32(name.encode())]))
 
 
 def partition_codes(labels: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conditioned_gold import LAYOUTS, check, long_run
-from gold_tools import FALSE_ALARM
+from gold_tools import FALSE_ALARM, Stream
 from scdp.chains.items import lay_out_vectors
 from scdp.chains.run import constants_of, update_concentrations
 from scdp.chains.state import GammaPrior, Plan, Priors, initial_state
@@ -42,7 +42,7 @@ def test_long_run_frequencies_are_the_posterior(variant):
 def test_geweke_with_continuous_means_and_precisions(variant, scheme):
     """Forward draws against a chain that alternates sweep and new data; 8 z-scores, each at false alarm 1e-4."""
     priors = Priors(precision=GammaPrior(3.0, 3.0))
-    rng = np.random.default_rng([2005, 3, int(scheme == "paper")])
+    rng = Stream(np.random.PCG64([2005, 3, int(scheme == "paper")]))
     n, n_draws = 5, 5000
     forward = np.array([summary(*forward_state(rng, variant, priors, n)) for _ in range(n_draws)])
     plan = Plan(conditioning=variant, n_auxiliary=2, scheme=scheme, learn_separation_rate=True)
