@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from scdp.chains import Plan, Priors, initial_state, start_of_chain
 from scdp.chains.items import lay_out_vectors
 from scdp.chains.run import Schedule, run_chains, settle_types, streams
-from scdp.chains.state import Plan, Priors, initial_state, start_of_chain
 from scdp.posterior import DrawRecorder, Posterior
 from twins.simulate import simulate
 

@@ -15,9 +15,8 @@ from scipy import stats
 
 import gold_chains
 from gold_tools import random_slots
-from scdp.chains import run
+from scdp.chains import Priors, State, initial_state, run
 from scdp.chains.items import ItemLayout, Items, lay_out_vectors
-from scdp.chains.state import Priors, State, initial_state
 from scdp.chains.vector_clusters import log_joint
 from twins.simulate import Simulated, simulate
 

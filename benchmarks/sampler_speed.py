@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from scdp._compile import kernel
+from scdp.chains import Plan, Priors, State, initial_state
 from scdp.chains.arithmetic import n_distinct
 from scdp.chains.items import ItemLayout, Items, lay_out_vectors
 from scdp.chains.run import Schedule, constants_of, run_chains, streams, sweep
-from scdp.chains.state import Plan, Priors, State, initial_state
 from scdp.chains.vector_conditioned import conditioned_sweep, with_means
 from scdp.paper import load_digits_task
 from twins import vectors as plain
@@ -258,10 +258,10 @@ def growth() -> Row:
 FIRST_CALL = """
 import time, numpy as np
 from scdp.chains.items import lay_out_vectors
-from scdp.chains.state import Priors, initial_state
+from scdp.chains import Priors, initial_state
 start = time.perf_counter()
 from scdp.chains.run import constants_of, sweep
-from scdp.chains.state import Plan
+from scdp.chains import Plan
 rng = np.random.default_rng(0)
 laid_out = lay_out_vectors(rng.normal(size=(20, 3)), np.full(20, -1))
 state = initial_state(rng, laid_out, "one", Priors())

@@ -27,11 +27,11 @@ from gold_tools import (
     random_slots,
     stream,
 )
+from scdp.chains import Plan, Priors, State
 from scdp.chains.distances.centroids import centroids_of
 from scdp.chains.distances.clusters import distance_sweep, resample_clusters_by_distance, update_types
 from scdp.chains.items import DistanceItems, ItemLayout
 from scdp.chains.split_merge import split_merge_by_distance
-from scdp.chains.state import Plan, Priors, State
 from scdp.chains.vector_coupling import VARIANTS
 from twins import distance_separation as plain
 from twins import exact

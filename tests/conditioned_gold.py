@@ -17,8 +17,8 @@ import numpy as np
 from numba import njit
 
 from gold_tools import JOINT_STARTS, STARTS, chi_square, stream
+from scdp.chains import Plan, Priors, State
 from scdp.chains.items import Items, lay_out_vectors
-from scdp.chains.state import Plan, Priors, State
 from scdp.chains.vector_conditioned import (
     conditioned_sweep,
     resample_clusters_conditioned,

@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.special import betaln, gammaln
 
 from gold_tools import LAYOUTS, chi_square, kolmogorov, partition_codes, places_of, random_slots, stream
+from scdp.chains import Plan, Priors, State
 from scdp.chains.counts import count_sweep, resample_clusters_of_counts, resample_pseudo_counts
 from scdp.chains.items import CountItems, ItemLayout, lay_out_counts, lay_out_vectors
-from scdp.chains.state import Plan, Priors, State
 from twins import exact, likelihood
 
 N_STARTS = 10_000

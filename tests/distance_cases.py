@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sampler_cases import Case, make_points, random_state
+from scdp.chains import State
 from scdp.chains.items import DistanceItems, ItemLayout, Items, lay_out_distances, lay_out_vectors
-from scdp.chains.state import State
 from scdp.compare.distances import Distances
 
 

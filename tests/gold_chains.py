@@ -9,9 +9,8 @@ from scipy import stats
 
 from gold_tools import GRID, Problem, make_problem, partition_codes, places_of, stream
 from sampler_cases import Case
-from scdp.chains import run
+from scdp.chains import GammaPrior, Priors, State, initial_state, run
 from scdp.chains.items import Items, lay_out_vectors
-from scdp.chains.state import GammaPrior, Priors, State, initial_state
 from twins import exact
 from twins.simulate import Simulated, simulate
 

@@ -24,11 +24,10 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
-from scdp.chains import run, split_merge
+from scdp.chains import GammaPrior, Priors, State, run, split_merge
 from scdp.chains import vector_clusters as clusters
 from scdp.chains import vector_types as types
 from scdp.chains.items import Items, lay_out_vectors
-from scdp.chains.state import GammaPrior, Priors, State
 from twins import exact, likelihood
 from twins import vectors as plain
 

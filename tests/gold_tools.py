@@ -15,8 +15,8 @@ import numpy as np
 from scipy import stats
 
 from sampler_cases import Case
+from scdp.chains import PrecisionGrid, State
 from scdp.chains.items import ItemLayout, Items, lay_out_vectors
-from scdp.chains.state import PrecisionGrid, State
 from twins import exact
 
 STARTS = 40_000

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scdp.chains import State
 from scdp.chains.items import ItemLayout, Items, lay_out_vectors
-from scdp.chains.state import State
 
 
 @dataclass(frozen=True)

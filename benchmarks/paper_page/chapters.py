@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.paper_page.document import Block, Heading, Paragraph, TextTable
-from scdp.chains.state import STARTS
+from scdp.chains import STARTS
 from scdp.paper.results import Row, score
 from scdp.paper.systems import SYSTEMS, Settings
 from scdp.paper.tasks import FEATURES, METRICS, PUBLISHED, TASKS, parent

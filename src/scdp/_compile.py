@@ -61,7 +61,7 @@ def _constant_homes(text: bytes) -> Iterator[str]:
     """The files of the package from which a source takes names in capitals."""
     for module, names in CONSTANTS.findall(text.decode("utf-8")):
         if re.search(r"\b[A-Z][A-Z0-9_]+\b", names):
-            yield f"{module.replace('.', '/')}.py"
+            yield from (f"{module.replace('.', '/')}{end}" for end in (".py", "/__init__.py"))
 
 
 @cache

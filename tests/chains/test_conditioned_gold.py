@@ -7,9 +7,9 @@ import pytest
 
 from conditioned_gold import LAYOUTS, check, long_run
 from gold_tools import FALSE_ALARM, Stream
+from scdp.chains import GammaPrior, Plan, Priors, initial_state
 from scdp.chains.items import lay_out_vectors
 from scdp.chains.run import constants_of, update_concentrations
-from scdp.chains.state import GammaPrior, Plan, Priors, initial_state
 from scdp.chains.vector_conditioned import conditioned_sweep, with_means
 from scdp.chains.vector_coupling import VARIANTS
 from twins import simulate

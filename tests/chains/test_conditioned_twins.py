@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sampler_cases import CASES, Case, build
+from scdp.chains import State
 from scdp.chains import vector_conditioned as conditioned
 from scdp.chains import vector_coupling as coupling
 from scdp.chains.items import Items
-from scdp.chains.state import State
 from scdp.chains.vector_coupling import MEAN, NORMALIZED, PUBLISHED
 from twins import separation as conditioned_plain
 

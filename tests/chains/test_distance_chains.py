@@ -7,11 +7,11 @@ import pytest
 
 from distance_cases import build_both, build_strange, distances_of, lay_out_points
 from sampler_cases import CASES, Case
+from scdp.chains import Plan, Priors, initial_state
 from scdp.chains import vector_clusters as clusters
 from scdp.chains.distances import centroids
 from scdp.chains.items import DistanceItems, ItemLayout, group_sizes, lay_out_distances, working_bytes
 from scdp.chains.run import Schedule, run_chains, streams
-from scdp.chains.state import Plan, Priors, initial_state
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
 from scdp.posterior import DrawRecorder

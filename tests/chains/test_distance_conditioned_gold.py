@@ -11,9 +11,9 @@ import pytest
 
 from centroid_gold import RATE, STARTS, check_clusters, check_joint, difference_from_scdp1, layout_of
 from gold_tools import FALSE_ALARM, LAYOUTS, kolmogorov, make_problem, stream
+from scdp.chains import GammaPrior, Priors
 from scdp.chains.distances.centroids import centroids_of
 from scdp.chains.distances.clusters import update_separation_rate
-from scdp.chains.state import GammaPrior, Priors
 from scdp.chains.vector_coupling import VARIANTS
 from twins import distance_separation as plain
 

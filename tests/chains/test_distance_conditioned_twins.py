@@ -9,11 +9,11 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
+from scdp.chains import State
 from scdp.chains.distances.centroids import Centroids, centroids_of, log_joint_of_centroids, separation_by_distance
 from scdp.chains.distances.clusters import resample_clusters_by_distance
 from scdp.chains.items import DistanceItems, lay_out_distances
 from scdp.chains.split_merge import split_merge_by_distance
-from scdp.chains.state import State
 from scdp.chains.vector_coupling import MEAN, NORMALIZED
 from scdp.compare.distances import Distances
 from twins import distance_separation as plain

@@ -34,6 +34,7 @@ from gold_tools import (
     stream,
     two_sample_chi_square,
 )
+from scdp.chains import Plan, Priors, State
 from scdp.chains.distances.centroids import log_data_of_distances
 from scdp.chains.distances.clusters import distance_sweep, resample_clusters_by_distance
 from scdp.chains.distances.types import (
@@ -43,7 +44,6 @@ from scdp.chains.distances.types import (
 )
 from scdp.chains.items import DistanceItems
 from scdp.chains.split_merge import split_merge_by_distance
-from scdp.chains.state import Plan, Priors, State
 from twins import crp, exact, likelihood
 from twins import distances as distance_plain
 

@@ -7,14 +7,13 @@ import pytest
 
 from distance_cases import build_both, build_strange
 from sampler_cases import CASES, Case
-from scdp.chains import split_merge
+from scdp.chains import State, split_merge
 from scdp.chains import vector_clusters as clusters
 from scdp.chains.distances import centroids
 from scdp.chains.distances import centroids as distance_centroids
 from scdp.chains.distances import clusters as distance_clusters
 from scdp.chains.distances import types as distance_types
 from scdp.chains.items import DistanceItems
-from scdp.chains.state import State
 from twins import distances as distance_plain
 
 SEEDS = range(12)

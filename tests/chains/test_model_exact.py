@@ -8,7 +8,7 @@ from benchmarks.paper_page.curves import expected_clusters
 from scipy import stats
 
 from gold_tools import FALSE_ALARM, chi_square, distinct, kolmogorov, partition_codes
-from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
+from scdp.chains import GammaPrior, PrecisionGrid, Priors
 from twins import crp, exact, likelihood, simulate
 
 BELL = [1, 1, 2, 5, 15, 52, 203, 877, 4140]

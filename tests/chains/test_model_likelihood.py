@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
+from scdp.chains import GammaPrior, PrecisionGrid, Priors
 from twins import likelihood
 
 VARIANCE = 1.7

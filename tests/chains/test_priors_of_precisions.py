@@ -10,9 +10,9 @@ from distance_cases import build_both
 from gold_tools import FALSE_ALARM
 from sampler_cases import CASES
 from scdp import SCDP
+from scdp.chains import GammaPrior, Plan, Priors
 from scdp.chains.distances.centroids import gap_powers
 from scdp.chains.run import update_priors
-from scdp.chains.state import GammaPrior, Plan, Priors
 from scdp.chains.vector_types import coupled_prior
 from scdp.errors import InputError
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from scdp import SCDP, EntityResolver, metrics
+from scdp.chains import Priors, initial_state
 from scdp.chains.items import lay_out_vectors
-from scdp.chains.state import Priors, initial_state
 from scdp.errors import InputError, UnitsWarning
 from scdp.posterior import ConvergenceWarning
 

@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 
 from scdp._typing import Floats, Integers
+from scdp.chains import State
 from scdp.chains.distances.centroids import separation_from
 from scdp.chains.items import DistanceItems
-from scdp.chains.state import State
 from twins import distances as distance_plain
 from twins.distances import log_predictive, propose_split_or_merge, squares
 from twins.vectors import NEW, choose, first_empty, slots_in_use

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
+from scdp.chains import PrecisionGrid, State
 from scdp.chains.distances.rows import ROUNDING
 from scdp.chains.distances.types import LOWEST, MAX_STEPS
 from scdp.chains.items import DistanceItems
-from scdp.chains.state import PrecisionGrid, State
 from scdp.chains.vector_types import SMALLEST
 from twins import crp, likelihood
 from twins.vectors import NEW, choose, first_empty, slots_in_use

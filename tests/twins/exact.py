@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from scdp._typing import Floats, Integers
-from scdp.chains.state import PrecisionGrid
+from scdp.chains import PrecisionGrid
 from twins import crp, likelihood
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from scdp._typing import Floats, Integers
-from scdp.chains.state import GammaPrior, PrecisionGrid, Priors
+from scdp.chains import GammaPrior, PrecisionGrid, Priors
 from twins import crp
 
 LOG_2PI = float(np.log(2 * np.pi))

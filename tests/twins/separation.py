@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 
 from scdp._typing import Floats, Integers
+from scdp.chains import PrecisionGrid, State
 from scdp.chains.items import Items
-from scdp.chains.state import PrecisionGrid, State
 from scdp.chains.vector_coupling import MEAN, PUBLISHED
 from twins import crp, likelihood
 from twins.vectors import choose, first_empty, log_density_of_row, points_with_missing, slots_in_use

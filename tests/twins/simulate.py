@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scdp._typing import Floats, Integers
-from scdp.chains.state import PrecisionGrid, Priors
+from scdp.chains import PrecisionGrid, Priors
 from twins import crp
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from scdp._typing import Floats, Integers
+from scdp.chains import PrecisionGrid, State
 from scdp.chains.items import Items
-from scdp.chains.state import PrecisionGrid, State
 from scdp.chains.vector_types import SMALLEST
 from twins import crp, likelihood
 

@@ -11,8 +11,8 @@ from scipy.special import gammaln
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import GammaPrior, State
 from scdp.chains.items import Items
-from scdp.chains.state import GammaPrior, State
 
 
 class Sums(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Arrays, Floats, Integers
-from scdp.chains.state import State
+from scdp.chains import State
 from scdp.errors import InputError
 from scdp.io.atomic import PART, FolderLock, find_leftovers, remove
 from scdp.io.sealed import Damaged, Words, read_sealed, write_sealed

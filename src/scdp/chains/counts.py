@@ -20,9 +20,9 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import Info, Plan, Priors, State
 from scdp.chains.arithmetic import choose, highest_used, log_new_cluster, log_table, lowest_empty, slot_counts
 from scdp.chains.items import CountItems
-from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vector_clusters import NEW, log_gamma_density, log_partition_prior, widest_range
 
 # Pseudo-counts outside of this are ruled out; the prior gives that less than one in a billion.

@@ -18,6 +18,7 @@ import numpy as np
 
 from scdp._parallel import ChainProgress, map_in_threads
 from scdp._typing import Floats, Integers
+from scdp.chains import Info, Plan, Priors, State
 from scdp.chains.arithmetic import (
     log_symmetric_polynomials,
     n_distinct,
@@ -30,7 +31,6 @@ from scdp.chains.distances.centroids import log_joint_of_centroids, log_joint_of
 from scdp.chains.distances.clusters import distance_sweep
 from scdp.chains.items import AnyItems, CountItems, DistanceItems, Items, group_sizes
 from scdp.chains.split_merge import split_merge
-from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vector_clusters import log_joint, resample_clusters, resample_clusters_given_means
 from scdp.chains.vector_conditioned import conditioned_sweep
 from scdp.chains.vector_coupling import VARIANTS, log_joint_conditioned, spread_of

@@ -18,6 +18,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import State
 from scdp.chains.arithmetic import (
     BOTH,
     KEPT,
@@ -43,7 +44,6 @@ from scdp.chains.distances.rows import (
     weights_by_position,
 )
 from scdp.chains.items import DistanceItems, Items, SlotItems
-from scdp.chains.state import State
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import State
 from scdp.chains.arithmetic import (
     add_item,
     choose,
@@ -29,7 +30,6 @@ from scdp.chains.arithmetic import (
     sum_of_logs,
 )
 from scdp.chains.items import Items, SlotItems
-from scdp.chains.state import State
 
 LOG_2PI = float(np.log(2 * np.pi))
 

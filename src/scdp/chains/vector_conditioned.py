@@ -15,9 +15,9 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import Info, Plan, Priors, State
 from scdp.chains.arithmetic import choose, cluster_sums, highest_used, log_sum, log_table, lowest_empty, slice_on_line
 from scdp.chains.items import Items
-from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vector_clusters import log_given_mean, widest_range
 from scdp.chains.vector_coupling import (
     PUBLISHED,

@@ -8,9 +8,9 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import State
 from scdp.chains.arithmetic import log_sum, slot_counts, sum_of_logs
 from scdp.chains.items import Items
-from scdp.chains.state import State
 from scdp.chains.vector_clusters import LOG_2PI, log_given_mean, log_prior_of_labels
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import GammaPrior, Plan, Priors, State
 from scdp.chains.arithmetic import choose, cluster_sums, log_sum, log_table, lowest_empty, slot_counts, sum_of_logs
 from scdp.chains.items import Items
-from scdp.chains.state import GammaPrior, Plan, Priors, State
 
 
 @kernel

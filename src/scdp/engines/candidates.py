@@ -166,8 +166,9 @@ def index_records(blocked: Blocked, conditions: Conditions | None = None) -> Ind
         comparer.make_ready()
         strangers = compare_in_threads(comparer, *only_meeting(conditions, *draw_strangers(n)))
     with stage("blocking and index"), collection_paused():
-        maker = make_key_maker(blocked.records, blocked.blocking)
-        search = make_search(maker, blocked.blocking, LINKED_BYTES, count_workers(-1))
+        # The keys are let go of as soon as the index is there.
+        rules = blocked.blocking
+        search = make_search(make_key_maker(blocked.records, rules), rules, LINKED_BYTES, count_workers(-1))
         rows = np.argsort(search.block_number, kind="stable").astype(np.int32)
         sample = sample_candidates(search, rows, n)
     give_back_memory()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Arrays, Floats, Groups, Integers
-from scdp.chains.state import State
+from scdp.chains import State
 from scdp.compare.distances import Distances
 from scdp.errors import InputError
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows

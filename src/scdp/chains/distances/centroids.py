@@ -12,6 +12,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import State
 from scdp.chains.arithmetic import highest_used, slot_counts, sum_of_logs
 from scdp.chains.distances.rows import (
     BATCH,
@@ -25,7 +26,6 @@ from scdp.chains.distances.rows import (
     weights_by_position,
 )
 from scdp.chains.items import DistanceItems
-from scdp.chains.state import State
 from scdp.chains.vector_clusters import LOG_2PI, log_prior_of_labels
 from scdp.chains.vector_coupling import MEAN, log_grid_normalizer, used_precision_sum
 

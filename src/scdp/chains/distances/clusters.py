@@ -15,6 +15,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import Info, Plan, Priors, State
 from scdp.chains.arithmetic import (
     Scatters,
     choose,
@@ -62,7 +63,6 @@ from scdp.chains.distances.types import (
 )
 from scdp.chains.items import DistanceItems
 from scdp.chains.split_merge import split_merge_by_distance
-from scdp.chains.state import Info, Plan, Priors, State
 from scdp.chains.vector_clusters import NEW, groups_with_hidden, list_candidates, order_by_type, widest_range
 from scdp.chains.vector_conditioned import slice_separation_rate
 from scdp.chains.vector_coupling import VARIANTS, precision_prior_given

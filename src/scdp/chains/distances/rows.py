@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import State
 from scdp.chains.arithmetic import Scatters
 from scdp.chains.items import LANES, DistanceItems
-from scdp.chains.state import State
 
 # Two accumulators in turn, or four items at once: an addition need not wait for the one before it.
 TURNS = 2

@@ -16,6 +16,7 @@ import numpy as np
 
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
+from scdp.chains import State
 from scdp.chains.arithmetic import choose, log_table, lowest_empty, slot_counts, sum_of_logs
 from scdp.chains.distances.rows import (
     ROUNDING,
@@ -30,7 +31,6 @@ from scdp.chains.distances.rows import (
     weights_by_position,
 )
 from scdp.chains.items import LANES, DistanceItems
-from scdp.chains.state import State
 from scdp.chains.vector_types import SMALLEST
 
 
