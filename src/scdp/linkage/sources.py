@@ -292,6 +292,8 @@ def choose_neighbourhoods(cluster: Integers, found: CandidatePairs, most: int, r
         new = np.append(centre, around)
         new = new[~chosen[new]]
         if sizes[new].sum() > room:
+            # The last one comes alone, so that there are two.
+            chosen[centre] |= sizes[centre] <= room
             break
         chosen[new] = True
         room -= int(sizes[new].sum())
