@@ -336,7 +336,6 @@ _FURTHER: dict[str, tuple[str, ...]] = {
     "full name": ("qgram_tfidf",),
     "company": ("qgram_tfidf",),
     "name": ("qgram_tfidf",),
-    "place": ("qgram_tfidf",),
     "address": ("qgram_tfidf",),
     "short text": ("qgram_tfidf", "soft_tokens"),
     "title": ("soft_tokens",),

@@ -26,7 +26,7 @@ FEWEST_TO_CHOOSE = 40
 MOST_RECORDS = 900
 # What helps does so by more than so many standard errors, and by this share of the loss and so many nats: each
 # comparison costs time.
-CLEARLY, WORTHWHILE, LEAST_NATS = 2.0, 0.02, 1.0
+CLEARLY, WORTHWHILE, LEAST_NATS = 2.0, 0.05, 1.0
 # Two comparisons say the same where their levels are equal in so many of the pairs that are not plainly strangers.
 SAME_LEVEL = 0.9
 # So many pairs of one cluster, of strangers that look alike, and of other strangers are looked at.
