@@ -78,7 +78,7 @@ def compile_answers() -> None:
     import numpy as np
 
     from scdp.compare.features import Columns, Pairs
-    from scdp.engines.shards import InThreads
+    from scdp.engines import InThreads
     from scdp.linkage.fit import Choices, draw_from_prior
     from scdp.posterior import Posterior
     from scdp.posterior.draws import ComponentDraws

@@ -7,15 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from scdp._parallel import count_workers
+from scdp._parallel import count_workers, require
 from scdp._typing import Groups, Integers
 from scdp.compile_ahead import compile_ahead
 from scdp.conditions import Conditions
-from scdp.engines.shards import Engine, InThreads
+from scdp.engines import Engine, InThreads
 from scdp.estimators import Estimator
 from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
 from scdp.estimators.inputs import Rows
-from scdp.io.memory import require
 from scdp.linkage.fit import Choices
 from scdp.posterior import Posterior
 from scdp.posterior.estimate import check_answer

@@ -18,8 +18,8 @@ from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
 from scdp.compare.features import MOST_PAIRS, Columns, Comparer, Copies
 from scdp.conditions import Conditions
+from scdp.engines import Engine
 from scdp.engines.candidates import Blocked, learn_in_table
-from scdp.engines.shards import Engine
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.explanation import lose_each, weigh_records

@@ -17,11 +17,10 @@ import numpy as np
 import pytest
 
 from scdp import EntityResolver, Spec, compare
+from scdp import engines as shards_module
 from scdp.compare.features import Layout, Pairs
-from scdp.engines import LocalEngine, local
-from scdp.engines import shards as shards_module
+from scdp.engines import InThreads, LocalEngine, label_by_first, local, split_shards
 from scdp.engines.local import FinishedShards, ShardWarning, Worker, shard_files
-from scdp.engines.shards import InThreads, label_by_first, split_shards
 from scdp.errors import InputError
 from scdp.io import sealed
 from scdp.linkage.ensemble import Ensemble, Knots, Parameters

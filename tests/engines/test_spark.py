@@ -39,9 +39,8 @@ from scdp.blocking import (
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer
 from scdp.datasets import make_records
-from scdp.engines import LocalEngine, SparkEngine
+from scdp.engines import InThreads, LocalEngine, SparkEngine
 from scdp.engines.candidates import Blocked, compare_candidates, index_records, settle
-from scdp.engines.shards import InThreads
 from scdp.engines.spark_tables import saved
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records

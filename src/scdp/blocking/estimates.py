@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers
-from scdp.blocking.expressions import Expression
+from scdp.blocking import Expression
 from scdp.blocking.index import (
     ROUNDING,
     Groups,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
-from scdp.blocking.expressions import Expression
+from scdp.blocking import Expression
 from scdp.blocking.rules import Blocking, Equal, Identical, Overlap, Rule
 from scdp.compare.cells import STANDARD, Codes, clean, encode
 from scdp.errors import InputError

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp._compile import kernel
+from scdp.blocking import Expression, digits, last_word, prefix, qgrams, soundex, text, tokens, year
 from scdp.blocking.candidates import encode_known_clusters
 from scdp.blocking.estimates import Sample
-from scdp.blocking.expressions import Expression, digits, last_word, prefix, qgrams, soundex, text, tokens, year
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Overlap, Rule, equal, neighbourhood, overlap
 from scdp.compare.cells import year as year_of

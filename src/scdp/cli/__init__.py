@@ -24,8 +24,8 @@ from urllib.parse import quote
 import click
 
 from scdp import __version__
+from scdp._parallel import require_libraries
 from scdp.errors import InputError, ScdpError
-from scdp.io.memory import require_libraries
 
 LONGEST_SENTENCE, START, END = 1000, 600, 300
 PATH = click.Path(path_type=Path)
@@ -319,8 +319,8 @@ COMMANDS = {
     "estimate": ("scdp.cli.result_commands", "Say how good a kept result is, without gold clusters."),
     "compare": ("scdp.cli.result_commands", "Say what changed between two kept results."),
     "query": ("scdp.cli.result_commands", "Ask a question in SQL of a kept result, with intervals."),
-    "label": ("scdp.cli.review_commands", "Answer questions about records that have no labels."),
-    "review": ("scdp.cli.review_commands", "Look through a result and decide what is in doubt."),
+    "label": ("scdp.cli.store_commands", "Answer questions about records that have no labels."),
+    "review": ("scdp.cli.store_commands", "Look through a result and decide what is in doubt."),
     "evaluate": ("scdp.cli.result_commands", "Compare predicted clusters with gold clusters."),
     "reproduce": ("scdp.cli.demo_commands", "Run the paper's experiments and make its tables."),
     "datasets": ("scdp.cli.demo_commands", "Make tables for tutorials; list, find or fetch data sets."),

@@ -37,7 +37,7 @@ from scdp.cli.fit_command import (
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
-    from scdp.engines.shards import Engine
+    from scdp.engines import Engine
     from scdp.estimators import Estimator
     from scdp.estimators.result import ClusterResult
     from scdp.report.outputs import Outputs
@@ -310,8 +310,8 @@ def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
 def _cluster(
     model: Estimator, records: Records, known: dict[str, str] | None, seed: int | None, said: list[Decision]
 ) -> ClusterResult:
+    from scdp._parallel import collection_paused
     from scdp.estimators.clustering import cluster_records
-    from scdp.io.memory import collection_paused
 
     require_columns(records, model)
     if said:

@@ -36,15 +36,7 @@ from scdp._parallel import Progress
 from scdp._typing import Integers
 from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
-from scdp.engines.shards import (
-    MakeShard,
-    OnThisMachine,
-    Shard,
-    ShardDraws,
-    collect_draws,
-    plan_shards,
-    sample_in_threads,
-)
+from scdp.engines import MakeShard, OnThisMachine, Shard, ShardDraws, collect_draws, plan_shards, sample_in_threads
 from scdp.errors import InputError
 from scdp.io.atomic import PART, find_leftovers, remove
 from scdp.io.sealed import Damaged, read_sealed, write_sealed

@@ -26,8 +26,8 @@ from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.compare.kinds import BUILT_IN
 from scdp.conditions import Conditions
+from scdp.engines import ENTRIES_AT_ONCE, BlockedDraws, Engine, InThreads, Shard, ties_of
 from scdp.engines.candidates import CUTS, MOST_CONNECTED, Blocked, index_records, link_pairs, settle
-from scdp.engines.shards import ENTRIES_AT_ONCE, BlockedDraws, Engine, InThreads, Shard, ties_of
 from scdp.engines.spark_candidates import candidate_pairs
 from scdp.engines.spark_tables import (
     SparkRecords,

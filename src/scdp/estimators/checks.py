@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp._parallel import count_workers
+from scdp._parallel import Need, count_workers
 from scdp._typing import Groups, Integers
 from scdp.chains.items import working_bytes
 from scdp.compare.distances import memory_bytes
@@ -31,7 +31,6 @@ from scdp.estimators.inputs import (
     compared_columns,
     n_pairs,
 )
-from scdp.io.memory import Need
 from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOURS, WALK_STEPS
 from scdp.partitions import canonical_labels
 from scdp.posterior.draws import count_bits

@@ -16,8 +16,8 @@ import numpy as np
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.compare.features import MOST_PAIRS, Comparer, Neighbours, Pairs
+from scdp.engines import label_by_first
 from scdp.engines.candidates import Blocked, compare_candidates
-from scdp.engines.shards import label_by_first
 from scdp.estimators.inputs import Compared
 from scdp.hashing import draw_strangers
 from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble

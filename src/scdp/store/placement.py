@@ -20,7 +20,7 @@ from scdp._typing import Booleans, Features, Integers, SmallIntegers
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.conditions import Conditions
-from scdp.engines.shards import InThreads
+from scdp.engines import InThreads
 from scdp.estimators import Estimator
 from scdp.estimators.checks import labels_from
 from scdp.estimators.inputs import Compared, settle_conditions

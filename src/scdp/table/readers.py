@@ -22,8 +22,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from scdp._parallel import Need, require
 from scdp.errors import InputError
-from scdp.io.memory import Need, require
 from scdp.io.untrusted import largest_unpacked, open_ordinary, read_bytes
 from scdp.table.records import (
     LARGEST_SPARSE,

@@ -15,11 +15,12 @@ import pytest
 
 from product_cases import citations, fitted_folder, rows_of, run, write_csv
 from scdp import SCDP, EntityResolver, Spec
+from scdp import _parallel as memory
+from scdp._parallel import Need
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators import checks
-from scdp.io import memory, untrusted
-from scdp.io.memory import Need
+from scdp.io import untrusted
 from scdp.linkage.sources import VectorView
 from scdp.table.readers import read_records
 
