@@ -177,7 +177,7 @@ def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
 
 def paper_task(name: str) -> Problem:
     """The paper's parts, with its own comparisons, with richer ones, and with those proposed."""
-    from scdp.paper.tasks import load_problem, name_within_groups
+    from scdp.paper import load_problem, name_within_groups
 
     problem = load_problem(name, 0)
     assert problem.spec is not None

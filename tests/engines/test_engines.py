@@ -23,7 +23,7 @@ from scdp.engines import InThreads, LocalEngine, label_by_first, local, split_sh
 from scdp.engines.local import FinishedShards, ShardWarning, Worker, shard_files
 from scdp.errors import InputError
 from scdp.io import sealed
-from scdp.linkage.ensemble import Ensemble, Knots, Parameters
+from scdp.linkage import Ensemble, Knots, Parameters
 from scdp.linkage.evidence import TableEvidence
 from scdp.posterior.linked import LinkedDraws, join_linked
 

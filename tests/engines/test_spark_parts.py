@@ -30,7 +30,7 @@ from scdp.engines.spark import (
 from scdp.engines.spark_candidates import following, near_pairs, overlapping, token_weights
 from scdp.engines.spark_tables import batch_of, group_starts, signed, sliced, sort_places, whole_groups
 from scdp.errors import InputError, MissingExtraError
-from scdp.linkage.ensemble import Ensemble, Knots
+from scdp.linkage import Ensemble, Knots
 from scdp.posterior.linked import LinkedDraws, join_linked
 from scdp.table.records import records_from
 

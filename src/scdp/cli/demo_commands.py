@@ -370,10 +370,10 @@ def reproduce(
     takes an hour or more. Every finished part is kept at once, so an interrupted run goes on with the same command
     and --resume.
     """
+    from scdp.paper import choose_tasks
     from scdp.paper.results import write_results
     from scdp.paper.run import run
     from scdp.paper.systems import BOTH, Settings, choose_systems
-    from scdp.paper.tasks import choose_tasks
 
     settings = Settings(quick, chains, sweeps, repeats, seed, features or ("unit" if quick else BOTH))
     tasks = choose_tasks(task, quick)

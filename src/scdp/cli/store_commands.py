@@ -113,7 +113,7 @@ def update(
 
 def _listed_ids(path: Path, reading: Reading) -> list[str]:
     """The ids of a file, one a line: an id may have spaces in it."""
-    from scdp.io.untrusted import read_bytes
+    from scdp.io import read_bytes
     from scdp.table.text_files import decode
 
     content = read_bytes(path)
@@ -127,7 +127,7 @@ def _listed_ids(path: Path, reading: Reading) -> list[str]:
 @json_option
 def lookup(store: Path, cells: str, as_json: bool) -> None:
     """Say which entity of a store a record is, with probabilities; nothing is changed."""
-    from scdp.io.untrusted import parse_json
+    from scdp.io import parse_json
     from scdp.store import Store
 
     try:

@@ -22,7 +22,7 @@ from scdp.blocking.by_size import BlockingReport
 from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
 from scdp.engines.candidates import Blocked, compare_candidates
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
 from scdp.partitions import connected_components
 from scdp.posterior.linked import LinkedDraws, join_linked
 

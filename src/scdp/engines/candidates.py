@@ -27,9 +27,9 @@ from scdp.compare import Comparison
 from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
 from scdp.conditions import Conditions
 from scdp.hashing import draw_strangers, scatter_rows
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
+from scdp.linkage.law import LaterPartners
 from scdp.linkage.prefilter import Prefilter, PrefilterRun, prefilter_all
-from scdp.linkage.sizes import LaterPartners
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.partitions import connected_components
 from scdp.table.records import Records

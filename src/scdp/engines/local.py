@@ -40,7 +40,7 @@ from scdp.engines import MakeShard, OnThisMachine, Shard, ShardDraws, collect_dr
 from scdp.errors import InputError
 from scdp.io.atomic import PART, find_leftovers, remove
 from scdp.io.sealed import Damaged, read_sealed, write_sealed
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
 from scdp.posterior.linked import LinkedDraws
 
 FORMAT = "scdp-shard-2"

@@ -44,7 +44,7 @@ from scdp.engines.spark_tables import (
     worker_errors,
 )
 from scdp.errors import InputError
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.partitions import connected_components
 from scdp.posterior.linked import LabelFile, LinkedDraws

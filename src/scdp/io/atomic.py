@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn, Self
 
 from scdp.errors import InputError
-from scdp.io.untrusted import parse_json, read_bytes
+from scdp.io import parse_json, read_bytes
 
 PART, OLD, COMMIT = ".part", ".old", ".commit"
 STAMP = r"(\d+)-[0-9a-f]{16}"

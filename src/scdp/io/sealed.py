@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from scdp._typing import Arrays
 from scdp.errors import InputError
+from scdp.io import parse_json, read_arrays
 from scdp.io.atomic import Staged
-from scdp.io.untrusted import parse_json, read_arrays
 
 Words = dict[str, Any]
 ABOUT, CHECKSUM = "about", "checksum"

@@ -37,9 +37,9 @@ from scdp.estimators.fitted import Reliability
 from scdp.estimators.model_folder import FILES as MODEL_FILES
 from scdp.estimators.model_folder import POSTERIOR, load_model
 from scdp.estimators.result import ClusterResult, Learned, add_clusters, read_blocking_report, summary_to_html
+from scdp.io import parse_json, read_bytes, sum_file
 from scdp.io.atomic import Staged, recover
 from scdp.io.targets import check_target, parquet_names, quote_name, read_parquet, write_parquet
-from scdp.io.untrusted import parse_json, read_bytes, sum_file
 from scdp.partitions import name_by_first, number_first
 from scdp.posterior import Posterior
 from scdp.posterior.io import IntervalTable, make_pandas, make_polars

@@ -20,7 +20,7 @@ from scdp.engines import label_by_first
 from scdp.engines.candidates import Blocked, compare_candidates
 from scdp.estimators.inputs import Compared
 from scdp.hashing import draw_strangers
-from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
+from scdp.linkage import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
 from scdp.linkage.prefilter import prefilter_all
 from scdp.linkage.sampling import sample_partition, stream_of

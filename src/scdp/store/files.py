@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 
 from scdp.errors import InputError
+from scdp.io import parse_json, read_bytes, sum_file
 from scdp.io.atomic import OLD, PART, Staged, find_leftovers, remove, write_text
 from scdp.io.targets import stage_table
-from scdp.io.untrusted import parse_json, read_bytes, sum_file
 from scdp.table.decisions import Decision
 from scdp.table.readers import read_parquet
 from scdp.table.records import Column, Records

@@ -25,8 +25,8 @@ from scdp.estimators import Estimator
 from scdp.estimators.checks import labels_from
 from scdp.estimators.inputs import Compared, settle_conditions
 from scdp.hashing import N_STRANGERS, draw_strangers
-from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.sizes import LaterPartners
+from scdp.linkage import Ensemble
+from scdp.linkage.law import LaterPartners
 from scdp.partitions import connected_components
 from scdp.posterior import Posterior, pack_linked
 from scdp.resolver_fit import ResolverFit

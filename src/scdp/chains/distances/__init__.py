@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import config, types
+from numba import config
+from numba import types as numba_types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -44,7 +45,7 @@ def add_products_by_lanes(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         double = ir.DoubleType()
-        single = signature.args[4].dtype == types.float32
+        single = signature.args[4].dtype == numba_types.float32
 
         def lanes(k: int, element: Any) -> Any:
             array = context.make_array(signature.args[k])(context, builder, arguments[k])
@@ -60,8 +61,8 @@ def add_products_by_lanes(
         builder.store(total, where, align=8)
         return context.get_dummy_value()
 
-    place = types.intp
-    return types.void(target, place, weight, place, values, place), generate
+    place = numba_types.intp
+    return numba_types.void(target, place, weight, place, values, place), generate
 
 
 def add_products_plainly(
