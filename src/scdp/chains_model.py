@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from scdp import __version__
 from scdp._parallel import ChainBars, ChainProgress, count_workers, require
 from scdp._typing import Groups, Integers
-from scdp.chains import Plan, Priors, State, initial_state, start_of_chain
-from scdp.chains.checkpoint import ChainCheckpoints
+from scdp.chains import ChainCheckpoints, Plan, Priors, State, initial_state, start_of_chain
 from scdp.chains.counts import first_pseudo_counts
 from scdp.chains.distances.clusters import check_plan
 from scdp.chains.items import GAUSSIAN, LIKELIHOODS, CountItems, ItemLayout, Items, lay_out_counts, number_groups

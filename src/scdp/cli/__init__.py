@@ -278,7 +278,7 @@ def _refuse_used(folder: Path, shown: Path) -> None:
 
 
 def _holds_any(folder: Path) -> bool:
-    from scdp.chains.checkpoint import checkpoint_files
+    from scdp.chains import checkpoint_files
     from scdp.engines.local import shard_files
 
     return any(checkpoint_files(folder / part) for part in PARTS) or bool(shard_files(folder / SHARDS))
@@ -293,11 +293,11 @@ def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
 
 
 def _discard(folder: Path) -> None:
-    from scdp.chains import checkpoint
+    from scdp import chains
     from scdp.engines import local
 
     for part in PARTS:
-        checkpoint.discard(folder / part)
+        chains.discard(folder / part)
     local.discard(folder / SHARDS)
 
 
