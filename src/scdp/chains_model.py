@@ -30,7 +30,7 @@ from scdp.estimators import Estimator
 from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy, describe_scale, describe_units
 from scdp.estimators.checks import Extent, above_zero_or_learn, at_least_one, chain_needs, one_of, split_groups
 from scdp.estimators.inputs import Points, Rows
-from scdp.io.sealed import sum_arrays
+from scdp.io.atomic import sum_arrays
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 

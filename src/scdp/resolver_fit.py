@@ -26,7 +26,7 @@ from scdp.estimators.explanation import lose_each, weigh_records
 from scdp.estimators.fitted import Contributions, Reliability, calibration_from_parts, calibration_to_parts
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
-from scdp.io.sealed import PlainParts, array_part, part
+from scdp.io.atomic import PlainParts, array_part, part
 from scdp.linkage import Ensemble
 from scdp.linkage.evidence import LARGEST_RATE, log_odds
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble

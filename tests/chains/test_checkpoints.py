@@ -17,7 +17,7 @@ from product_cases import QUICK, citations, done, rows_of, run, write_csv
 from scdp import SCDP, chains
 from scdp.chains import ChainCheckpoints, CheckpointWarning
 from scdp.errors import InputError
-from scdp.io.atomic import FolderLock
+from scdp.io import FolderLock
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
@@ -237,7 +237,7 @@ def test_a_second_run_is_refused_with_the_process_id_of_the_first(tmp_path):
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
     script = (
-        "import sys, time; from pathlib import Path; from scdp.io.atomic import FolderLock\n"
+        "import sys, time; from pathlib import Path; from scdp.io import FolderLock\n"
         "with FolderLock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]

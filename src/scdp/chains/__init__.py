@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays, Floats, Integers
 from scdp.chains.items import ItemLayout, part_labels
 from scdp.errors import InputError
-from scdp.io.atomic import PART, FolderLock, find_leftovers, remove
-from scdp.io.sealed import Damaged, Words, read_sealed, write_sealed
+from scdp.io import FolderLock, remove
+from scdp.io.atomic import PART, Damaged, Words, find_leftovers, read_sealed, write_sealed
 
 
 class State(NamedTuple):

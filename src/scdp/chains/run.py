@@ -42,7 +42,7 @@ from scdp.chains.vector_types import (
     separation_prior,
 )
 from scdp.errors import InputError, NumericalError
-from scdp.io.sealed import write_sealed
+from scdp.io.atomic import write_sealed
 
 # Rounds of types and precisions that a start needs.
 SETTLING_ROUNDS = 10

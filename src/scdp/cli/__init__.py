@@ -248,7 +248,7 @@ def checkpoint_folder(given: Path | None, output: Path, resume: bool, samples: b
 
     `samples` is whether the model has chains: what it learns otherwise takes minutes and starts again.
     """
-    from scdp.io.atomic import FolderLock
+    from scdp.io import FolderLock
 
     folder = given or output.absolute().with_name(f"{output.absolute().name}.checkpoint")
     shown = given or output.with_name(f"{output.absolute().name}.checkpoint")

@@ -38,8 +38,8 @@ from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
 from scdp.engines import MakeShard, OnThisMachine, Shard, ShardDraws, collect_draws, plan_shards, sample_in_threads
 from scdp.errors import InputError
-from scdp.io.atomic import PART, find_leftovers, remove
-from scdp.io.sealed import Damaged, read_sealed, write_sealed
+from scdp.io import remove
+from scdp.io.atomic import PART, Damaged, find_leftovers, read_sealed, write_sealed
 from scdp.linkage import Ensemble
 from scdp.posterior.linked import LinkedDraws
 

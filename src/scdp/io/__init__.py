@@ -2,25 +2,29 @@
 
 Here are files of strangers: a path or a text enters; bytes, JSON or arrays leave, without waiting, without running
 anything. What is wrong with a file is an InputError, or a ValueError where the caller knows better how to name the
-place.
+place. And here is the lock of a folder that one process has to itself.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import stat
 import zipfile
 from collections import Counter
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # What a packed file may unpack to: so many times its size, and this many bytes in any case.
 MOST_TIMES, ALWAYS_ALLOWED = 200, 64 << 20
 AT_ONCE = 1 << 20
@@ -35,7 +39,7 @@ class Readable(Protocol):
 def open_ordinary(path: Path, follow: bool = True) -> IO[bytes]:
     """An ordinary file, open for reading; a pipe or a device, which may never end, is refused."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    flags |= 0 if follow else getattr(os, "O_NOFOLLOW", 0)
+    flags |= 0 if follow else NO_FOLLOW
     try:
         # Without waiting: a pipe that nobody writes to would hold us up for ever.
         handle = os.open(path, flags)
@@ -158,3 +162,102 @@ def _check_array_size(member: IO[bytes], size: int) -> None:
         raise ValueError(f"an array of {dtype}, which nothing here has")
     if not dtype.hasobject and (length < 0 or length * dtype.itemsize > size or length > 8 * size):
         raise ValueError(f"an array of shape {shape} in {size} bytes")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder that may not be there; of a link only the link."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def cannot_write(path: Path, error: OSError) -> InputError:
+    """The sentence about a file or folder that the system refuses."""
+    return InputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder")
+
+
+class FolderLock:
+    """A folder for one process at a time, made if need be; another one is refused with the process id of the first.
+
+    The system lets go of the lock when its process dies, however it dies: what a dead process held is free.
+    """
+
+    def __init__(self, folder: Path, where: str = "folder") -> None:
+        self._folder, self._where, self._handle = folder, where, -1
+
+    @property
+    def path(self) -> Path:
+        return self._folder / "lock"
+
+    def __enter__(self) -> Self:
+        from filelock import lock_descriptor
+
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            while not self._is_held():
+                self.release()
+                # Neither through a link nor waiting for a pipe.
+                flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
+                self._handle = os.open(self.path, flags, 0o644)
+                self._check_ordinary()
+                if not lock_descriptor(self._handle, blocking=False):
+                    self._refuse()
+            self._check_content()
+            with suppress(OSError):
+                # For others to read; on a full disk the lock holds without it.
+                os.ftruncate(self._handle, 0)
+                os.lseek(self._handle, 0, os.SEEK_SET)
+                os.write(self._handle, f"{os.getpid()}\n".encode())
+        except OSError as error:
+            # A file of the user's own that has this name would hold something.
+            if self._is_held() and not os.fstat(self._handle).st_size:
+                remove(self.path)
+            self.release()
+            raise cannot_write(self.path if self.path.is_symlink() else self._folder, error) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        with suppress(OSError):
+            self.path.unlink()
+        self.release()
+        if os.name == "nt":
+            # There, an open file cannot be removed.
+            remove(self.path)
+
+    def release(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _check_ordinary(self) -> None:
+        """Refuse what has another name as well, or is no file: it is not ours to write to."""
+        status = os.fstat(self._handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            self._refuse_other()
+
+    def _check_content(self) -> None:
+        """Refuse a file of the user's own that happens to have this name."""
+        if not re.fullmatch(rb"(\d+\n)?", os.read(self._handle, 100)):
+            self._refuse_other()
+
+    def _refuse_other(self) -> NoReturn:
+        self.release()
+        raise InputError(f"{self.path}: is not a lock of scdp; remove it, or give another {self._where}")
+
+    def _refuse(self) -> NoReturn:
+        holder = ""
+        with suppress(OSError):
+            holder = os.read(self._handle, 20).decode(errors="replace").strip()
+        self.release()
+        raise InputError(
+            f"{self._folder}: another run (process {holder or 'unknown'}) works in it; "
+            f"wait for it, or give another {self._where}"
+        )
+
+    def _is_held(self) -> bool:
+        # Between opening and locking, the holder may have gone and taken the file with it.
+        with suppress(OSError):
+            return self._handle >= 0 and os.path.samestat(os.fstat(self._handle), os.lstat(self.path))
+        return False

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays
 from scdp.compare.features import Columns
 from scdp.errors import InputError
-from scdp.io.sealed import PlainParts, array_part, part
+from scdp.io.atomic import PlainParts, array_part, part
 from scdp.linkage import MOST_KNOTS, Ensemble, Knots, Parameters
 from scdp.linkage.evidence import Evidence, TableEvidence
 from scdp.linkage.law import MOST_MATCHES, Matches, TaughtThird

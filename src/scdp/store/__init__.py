@@ -18,7 +18,8 @@ import numpy as np
 from scdp.errors import InputError
 from scdp.estimators import Estimator
 from scdp.estimators.model_folder import load_model
-from scdp.io.atomic import FolderLock, recover
+from scdp.io import FolderLock
+from scdp.io.atomic import recover
 from scdp.resolver_fit import ResolverFit
 from scdp.store.files import (
     DECISIONS,

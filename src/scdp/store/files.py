@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from scdp.errors import InputError
-from scdp.io import parse_json, read_bytes, sum_file
-from scdp.io.atomic import OLD, PART, Staged, find_leftovers, remove, write_text
+from scdp.io import parse_json, read_bytes, remove, sum_file
+from scdp.io.atomic import OLD, PART, Staged, find_leftovers, write_text
 from scdp.io.targets import stage_table
 from scdp.table.decisions import Decision
 from scdp.table.readers import read_parquet
