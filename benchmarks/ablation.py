@@ -26,7 +26,7 @@ from scdp.linkage.training.folds import LabelledSource
 from scdp.metrics import evaluate
 from scdp.paper import load_problem
 from scdp.posterior import Posterior
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 TASKS = "references,references-kearns,references-schapire,identity,coreference,digits-0,digits-1,digits-2"
 N_DRAWS = 120

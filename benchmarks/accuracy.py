@@ -29,7 +29,7 @@ from scdp.datasets import make_records
 from scdp.estimators.checks import propose_spec
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 TABLES = {

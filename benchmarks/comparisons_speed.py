@@ -20,7 +20,7 @@ from scdp.compare import Comparison
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
 from scdp.paper import references_spec
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 N_RECORDS = 2000

@@ -28,7 +28,7 @@ from scdp.chains.split_merge import split_merge_by_distance
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
 from scdp.paper import load_references, references_spec
-from scdp.table.records import Records
+from scdp.table import Records
 
 TARGET = 4.0
 REPEATS = 40

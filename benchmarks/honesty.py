@@ -27,7 +27,7 @@ from scdp import EntityResolver, Spec, compare
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.metrics import f_score
-from scdp.table.records import Records
+from scdp.table import Records
 
 LABELS = (20, 60, 200, 0)
 HOW = ("random", "duplicates")

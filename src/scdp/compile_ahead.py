@@ -122,8 +122,8 @@ def made_people() -> tuple[Any, Any, Any]:
     import numpy as np
 
     from scdp.datasets import make_tables
+    from scdp.table import Records
     from scdp.table.propose import propose
-    from scdp.table.records import Records
 
     records = Records(make_tables("people")["people"], source="made-up people")
     known = np.array([entity is not None for entity in records["entity"]])

@@ -11,7 +11,7 @@ from scdp import compare
 from scdp.compare.distances import Distances, PairLayout, compute_distances, memory_bytes, squared_to_origin
 from scdp.errors import InputError
 from scdp.paper import references_spec
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 RANDOM = np.random.default_rng(7)

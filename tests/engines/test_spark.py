@@ -47,8 +47,8 @@ from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
 from scdp.linkage.fit import Choices
 from scdp.resolver_fit import ResolverFit
+from scdp.table import Records, records_from
 from scdp.table.decisions import Decision
-from scdp.table.records import Records, records_from
 from scdp.table.spec import Spec
 
 BLOCKINGS = {

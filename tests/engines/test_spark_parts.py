@@ -32,7 +32,7 @@ from scdp.engines.spark_tables import batch_of, group_starts, signed, sliced, so
 from scdp.errors import InputError, MissingExtraError
 from scdp.linkage import Ensemble, Knots
 from scdp.posterior.linked import LinkedDraws, join_linked
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 SENT = pa.schema([("first", pa.int64()), ("row", pa.int64()), ("labels", pa.binary())])
 

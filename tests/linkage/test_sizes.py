@@ -11,7 +11,7 @@ from scdp.compare.features import Comparer
 from scdp.estimators.model_folder import load_model
 from scdp.linkage import GROWTH, law
 from scdp.linkage.law import START_THIRD, LaterPartners, estimate_third, third_of_sizes
-from scdp.table.records import Records
+from scdp.table import Records
 
 
 def pairs_of(cluster, chosen=None):

@@ -18,7 +18,7 @@ from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, w
 from scdp.paper.run import plan_jobs, run
 from scdp.paper.surface import take_raw
 from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Effort, Outcome, Settings, Watch, choose_systems
-from scdp.table.records import records_from
+from scdp.table import records_from
 from scdp.table.spec import Spec
 
 SCHEMA = json.loads(files("scdp.paper").joinpath("results_schema.json").read_text())

@@ -13,8 +13,8 @@ from scdp import compare
 from scdp.compare import kinds
 from scdp.errors import InputError
 from scdp.paper import coreference_spec, identity_spec, references_spec
+from scdp.table import Records
 from scdp.table.propose import propose
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 

@@ -33,7 +33,7 @@ from scdp.blocking.training import (
 )
 from scdp.errors import InputError
 from scdp.hashing import scatter_rows
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 # Words of a rule and blocks of its key are judged for tables of these numbers of records.

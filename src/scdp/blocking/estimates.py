@@ -36,7 +36,7 @@ from scdp.blocking.index import (
 from scdp.blocking.keys import KeyMaker, TextColumns, make_key_maker
 from scdp.blocking.pairs import count_index_pairs, find_chunks, make_index_search, number_pairs
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
-from scdp.table.records import Records
+from scdp.table import Records
 
 SAMPLED_ROWS = 2000
 

@@ -28,7 +28,7 @@ from scdp.hashing import (
     mix_columns,
     mix_keys,
 )
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.texts import TextBytes, compute_offsets, hash_texts, number_lists
 
 MISSING = -1

@@ -23,7 +23,7 @@ from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Overlap, Rule, equal, neighbourhood, overlap
 from scdp.compare.cells import year as year_of
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 
 SAMPLE = 2000
 MOST = 0.8

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from scdp.estimators.result import ClusterResult, UncertainPair
-    from scdp.table.records import Records
+    from scdp.table import Records
 
 
 N_DRAWS = 400
@@ -73,7 +73,7 @@ def load_demo(name: str) -> tuple[Records, Records, NDArray[np.object_]]:
     import numpy as np
 
     from scdp.datasets import make_dozen, make_tables
-    from scdp.table.records import Records
+    from scdp.table import Records
 
     made = Records(make_tables(name)[name], source=f"made-up {name}")
     known = np.array([entity is not None for entity in made["entity"]])

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scdp.review.beliefs import Beliefs
     from scdp.review.server import Site
     from scdp.review.view import TableView
-    from scdp.table.records import Records
+    from scdp.table import Records
 
 EXAMPLES = """\b
 Examples:

@@ -32,7 +32,7 @@ from scdp.linkage.law import LaterPartners
 from scdp.linkage.prefilter import Prefilter, PrefilterRun, prefilter_all
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.partitions import connected_components
-from scdp.table.records import Records
+from scdp.table import Records
 
 # The match rate is settled by the candidates of about so many records.
 SETTLED_BY = 20_000

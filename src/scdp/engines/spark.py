@@ -48,7 +48,7 @@ from scdp.linkage import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.partitions import connected_components
 from scdp.posterior.linked import LabelFile, LinkedDraws
-from scdp.table.records import Records
+from scdp.table import Records
 
 
 class CompareJob(NamedTuple):

@@ -30,7 +30,7 @@ from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.errors import InputError, MissingExtraError
 from scdp.hashing import scatter_rows
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.texts import hash_texts
 
 OLDEST_JAVA = 17

@@ -35,8 +35,8 @@ from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOU
 from scdp.partitions import canonical_labels
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
+from scdp.table import Records, complete_column, records_from
 from scdp.table.propose import further_comparisons, join_comparisons, propose_columns
-from scdp.table.records import Records, complete_column, records_from
 from scdp.table.spec import Spec
 
 if TYPE_CHECKING:

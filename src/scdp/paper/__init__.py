@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scdp import compare
 from scdp.datasets import Labelled, Task
 from scdp.errors import DataNotFoundError, InputError
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 if TYPE_CHECKING:

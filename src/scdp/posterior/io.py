@@ -25,7 +25,7 @@ from scdp.io.atomic import Staged
 from scdp.partitions import name_by_first
 from scdp.posterior.draws import PackedDraws, StoredDraws
 from scdp.posterior.recorder import pack_draws
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 if TYPE_CHECKING:
     from scdp.posterior import Posterior

@@ -44,8 +44,8 @@ from scdp.partitions import name_by_first, number_first
 from scdp.posterior import Posterior
 from scdp.posterior.io import IntervalTable, make_pandas, make_polars
 from scdp.posterior.query import DrawTable, free_names, query_draws
+from scdp.table import Records
 from scdp.table.readers import read_records
-from scdp.table.records import Records
 
 if TYPE_CHECKING:
     from scdp.estimators import Estimator

@@ -26,7 +26,7 @@ from scdp.posterior.io import IntervalTable
 from scdp.posterior.pairs import find_pairs_between
 from scdp.posterior.summaries import Counts, ExpectedMetrics
 from scdp.results import StoredResult
-from scdp.table.records import Records
+from scdp.table import Records
 
 LEVEL = 0.9
 NAMES = {
@@ -360,7 +360,7 @@ def make_rule(rule: str, column: str, records: Records) -> Rule:
 
     Example
     -------
-    >>> from scdp.table.records import records_from
+    >>> from scdp.table import records_from
     >>> records = records_from({"city": ["Ulm", "Bonn", "Ulm"], "seen": ["1", "10", "9"]})
     >>> make_rule("most frequent", "city", records)([0, 1, 2])
     0

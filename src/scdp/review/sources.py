@@ -29,8 +29,8 @@ from scdp.resolver_fit import ResolverFit
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import no_others
 from scdp.review.view import PairEvidence, TableView
+from scdp.table import Records
 from scdp.table.decisions import Constraints
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 if TYPE_CHECKING:

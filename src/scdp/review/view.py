@@ -19,7 +19,7 @@ from scdp.linkage import Ensemble
 from scdp.report import escape
 from scdp.review import Posed, Session
 from scdp.review.beliefs import Beliefs
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 from scdp.table.spec_files import in_words
 

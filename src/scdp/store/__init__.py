@@ -49,8 +49,8 @@ from scdp.store.placement import (
     place_few,
     settle_store,
 )
+from scdp.table import Records, check_no_zero, records_from, unique_ids
 from scdp.table.decisions import Constraints, Decision, read_decisions
-from scdp.table.records import Records, check_no_zero, records_from, unique_ids
 
 # If more than one in so many records is looked at, all are drawn; else only entities near those that are.
 PLACED_ALONE = 10

@@ -30,8 +30,8 @@ from scdp.linkage.law import LaterPartners
 from scdp.partitions import connected_components
 from scdp.posterior import Posterior, pack_linked
 from scdp.resolver_fit import ResolverFit
+from scdp.table import Column, Records
 from scdp.table.decisions import Decision
-from scdp.table.records import Column, Records
 from scdp.table.spec import Spec
 
 WORDS = re.compile(r"\w+")

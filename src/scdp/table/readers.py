@@ -25,7 +25,7 @@ import numpy as np
 from scdp._parallel import Need, require
 from scdp.errors import InputError
 from scdp.io import largest_unpacked, open_ordinary, read_bytes
-from scdp.table.records import (
+from scdp.table import (
     LARGEST_SPARSE,
     SPARSE_TIMES,
     Records,

@@ -22,7 +22,7 @@ import numpy as np
 
 from scdp.errors import InputError
 from scdp.io import largest_unpacked, parse_json, parse_json_object, read_at_most
-from scdp.table.records import (
+from scdp.table import (
     LARGEST_SPARSE,
     SPARSE_TIMES,
     KnownTexts,
