@@ -24,9 +24,9 @@ from scdp.linkage.sources import RecordSource, VectorSource, VectorView, units
 from scdp.linkage.training import held_out
 from scdp.linkage.training.folds import LabelledSource
 from scdp.metrics import evaluate
-from scdp.paper.tasks import load_problem
+from scdp.paper import load_problem
 from scdp.posterior import Posterior
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 TASKS = "references,references-kearns,references-schapire,identity,coreference,digits-0,digits-1,digits-2"
 N_DRAWS = 120

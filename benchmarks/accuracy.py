@@ -29,7 +29,7 @@ from scdp.datasets import make_records
 from scdp.estimators.checks import propose_spec
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 TABLES = {
@@ -177,7 +177,7 @@ def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
 
 def paper_task(name: str) -> Problem:
     """The paper's parts, with its own comparisons, with richer ones, and with those proposed."""
-    from scdp.paper.tasks import load_problem, name_within_groups
+    from scdp.paper import load_problem, name_within_groups
 
     problem = load_problem(name, 0)
     assert problem.spec is not None

@@ -12,7 +12,7 @@ import numpy as np
 from scdp.compare import Comparison
 from scdp.compare.comparison import RATES
 from scdp.compare.kinds import BUILT_IN
-from scdp.table.records import Records
+from scdp.table import Records
 
 LENGTHS, N_TEXTS = (200, 1000, 4000), 8
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))

@@ -19,8 +19,8 @@ from rich.table import Table
 from scdp.compare import Comparison
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
-from scdp.paper.tasks import references_spec
-from scdp.table.records import Records
+from scdp.paper import references_spec
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 N_RECORDS = 2000

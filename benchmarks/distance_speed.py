@@ -20,16 +20,15 @@ from rich.table import Table
 
 from scdp._compile import kernel
 from scdp.chains import Plan, Priors, State, initial_state, run
+from scdp.chains.distances import Members, list_members, weights_by_position
 from scdp.chains.distances.clusters import resample_clusters_by_distance
-from scdp.chains.distances.rows import Members, list_members, weights_by_position
 from scdp.chains.distances.types import resample_precisions_by_distance, resample_types_by_distance
 from scdp.chains.items import DistanceItems, ItemLayout, lay_out_distances
 from scdp.chains.split_merge import split_merge_by_distance
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
-from scdp.paper import load_references
-from scdp.paper.tasks import references_spec
-from scdp.table.records import Records
+from scdp.paper import load_references, references_spec
+from scdp.table import Records
 
 TARGET = 4.0
 REPEATS = 40

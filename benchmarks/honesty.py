@@ -27,7 +27,7 @@ from scdp import EntityResolver, Spec, compare
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.metrics import f_score
-from scdp.table.records import Records
+from scdp.table import Records
 
 LABELS = (20, 60, 200, 0)
 HOW = ("random", "duplicates")
@@ -107,8 +107,7 @@ def labelled(load: Callable[[], Any], spec: Spec | None = None) -> Items:
 
 def surnames(learn: str, test: str) -> Items:
     """Author mentions of one surname, learned on those of another."""
-    from scdp.paper import load_identity_full
-    from scdp.paper.tasks import identity_spec
+    from scdp.paper import identity_spec, load_identity_full
 
     found = load_identity_full()
     last = np.array([(cell or "").lower() for cell in found.data["last"]])
@@ -130,8 +129,7 @@ def digits() -> Items:
 
 
 def paper(name: str) -> Items:
-    from scdp.paper import load_identity, load_references
-    from scdp.paper.tasks import identity_spec, references_spec
+    from scdp.paper import identity_spec, load_identity, load_references, references_spec
 
     if name == "references":
         return labelled(lambda: load_references("Freund"), replace(references_spec(), id=None))

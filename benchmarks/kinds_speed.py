@@ -22,8 +22,8 @@ from scdp.datasets import make_records
 from scdp.linkage import candidates
 from scdp.linkage.prefilter import PrefilterRun
 from scdp.resolver import EntityResolver
+from scdp.table import Records
 from scdp.table.propose import proposed_comparisons
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 # The kinds that are timed on people and on citations; all others have the column of the name or title.

@@ -25,9 +25,8 @@ from scdp.compare.features import Comparer, Pairs
 from scdp.conditions import Conditions
 from scdp.linkage.law import OPEN, Weights
 from scdp.linkage.sampling import connect, make_room, stream_of
-from scdp.linkage.sampling.conditioned import conditional_law
-from scdp.linkage.sampling.enumeration import MOST_RECORDS
-from scdp.linkage.sampling.within import make_bounds, place_within
+from scdp.linkage.sampling.conditioned import make_bounds, place_within
+from scdp.linkage.sampling.enumeration import MOST_RECORDS, conditional_law
 
 N_DRAWS = 4_000
 FEWEST = 4

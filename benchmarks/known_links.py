@@ -26,8 +26,8 @@ import numpy as np
 from scdp import EntityResolver, Spec
 from scdp.estimators.clustering import Linked, draw_linked
 from scdp.linkage.training.folds import canonical_labels
+from scdp.table import Records
 from scdp.table.readers import read_records
-from scdp.table.records import Records
 
 DATA = Path(os.environ.get("SCDP_DATA", "data"))
 COLUMNS = {"dblp-acm": ("title", "authors", "venue", "year"), "abt-buy": ("title", "description", "price")}

@@ -41,9 +41,9 @@ from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import f_score
 from scdp.store import Store
 from scdp.store.files import DELETED, ENTITY, Manifest, replay, write_generation
+from scdp.table import Records
 from scdp.table.decisions import Decision
 from scdp.table.readers import read_records
-from scdp.table.records import Records
 
 # Half of the kills come within so many seconds after a file is new in the folder.
 WRITING = 0.05

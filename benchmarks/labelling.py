@@ -28,9 +28,9 @@ from scdp.metrics import f_score
 from scdp.review.quality import Answered, answered, estimate
 from scdp.review.questions import ONE_IN_RANDOM, Ask, Question, choose_best, choose_random
 from scdp.review.sources import Learner
+from scdp.table import Records
 from scdp.table.decisions import Constraints, Decision, decisions_of
 from scdp.table.readers import read_records
-from scdp.table.records import Records
 
 DATA = Path(os.environ.get("SCDP_DATA", "data"))
 EVERY = 10

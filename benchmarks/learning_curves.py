@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.accuracy import Part, Problem, line, run
 from benchmarks.honesty import Cell, loaders, split
 from scdp.estimators.checks import propose_spec
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 SETS = "crm,restaurant,rldata500,abt-buy,dblp-acm,historical,people"

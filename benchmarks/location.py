@@ -19,9 +19,8 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.honesty import Cell, try_cell
-from scdp.linkage import ensemble as module
-from scdp.linkage import evidence
-from scdp.linkage.ensemble import Ensemble
+from scdp import linkage as module
+from scdp.linkage import Ensemble, evidence
 from scdp.linkage.training import posterior
 
 SETS = "rldata500,restaurant,people,abt-buy,dblp-acm,historical,citations"

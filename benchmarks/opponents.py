@@ -17,8 +17,15 @@ import numpy as np
 from scdp import paper
 from scdp.datasets import Task
 from scdp.metrics import evaluate
-from scdp.paper import load_coreference, load_digits_task, load_identity, load_references
-from scdp.paper.tasks import coreference_spec, identity_spec, references_spec
+from scdp.paper import (
+    coreference_spec,
+    identity_spec,
+    load_coreference,
+    load_digits_task,
+    load_identity,
+    load_references,
+    references_spec,
+)
 from scdp.table.spec import Spec
 
 ORACLES = ("OracleKMeans", "XingK", "XingKDiagonal")

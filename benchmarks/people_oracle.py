@@ -27,8 +27,8 @@ from scdp.engines.candidates import Blocked, compare_candidates
 from scdp.metrics import Contingency, evaluate
 from scdp.partitions import connected_components
 from scdp.resolver_fit import ResolverFit
+from scdp.table import Records
 from scdp.table.propose import proposed_comparisons
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 # Log-odds at which links are cut.

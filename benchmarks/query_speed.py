@@ -18,7 +18,7 @@ import numpy as np
 from scdp.estimators.result import ClusterResult, Learned
 from scdp.posterior import Posterior
 from scdp.results import read_result, write_result
-from scdp.table.records import Records
+from scdp.table import Records
 
 QUESTIONS = {
     "entities by segment": "SELECT city, count(distinct entity) AS n FROM records GROUP BY city",

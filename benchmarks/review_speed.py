@@ -25,8 +25,8 @@ from scdp.review.beliefs import Beliefs
 from scdp.review.questions import no_others
 from scdp.review.server import Site, make_app, names_of
 from scdp.review.view import TableView
+from scdp.table import Records
 from scdp.table.decisions import DecisionLog
-from scdp.table.records import Records
 
 TOKEN, HOST = "token", "127.0.0.1:8100"
 

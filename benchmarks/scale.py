@@ -31,7 +31,7 @@ from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError, MissingExtraError, ScdpError
 from scdp.metrics import Contingency
 from scdp.partitions import connected_components
-from scdp.table.records import Records
+from scdp.table import Records
 
 TRAIN_RECORDS, TRAIN_ENTITIES = 2600, 2000
 FORMATS = ("parquet", "csv")

@@ -25,7 +25,7 @@ STAGES = (
     ("find copies", "scdp.compare.features:Copies.find"),
     ("clean and parse columns, choose and index blocks", "scdp.engines.candidates:index_records"),
     ("settle the match rate", "scdp.engines.candidates:settle"),
-    ("candidates and prefilter", "scdp.engines.shards:compare_candidates"),
+    ("candidates and prefilter", "scdp.engines:compare_candidates"),
     ("sample", "scdp.engines.local:LocalEngine.sample"),
     ("keep draws", "scdp.resolver_fit:ResolverFit.posterior"),
     ("point estimate", "scdp.posterior:Posterior.point_estimate"),

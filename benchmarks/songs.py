@@ -22,8 +22,8 @@ from scdp.datasets import make_records
 from scdp.estimators.clustering import cluster_records
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import f_score
+from scdp.table import Records
 from scdp.table.propose import proposed_comparisons
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 COLUMNS = ("number", "title", "length", "artist", "album", "year", "language")

@@ -30,7 +30,7 @@ MODULES = (
     "scdp.posterior",
     "scdp.blocking",
     "scdp.engines",
-    "scdp.table.records",
+    "scdp.table",
     "scdp.table.readers",
     "scdp.table.decisions",
     "scdp.errors",

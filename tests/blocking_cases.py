@@ -12,7 +12,7 @@ from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.compare.cells import STANDARD, clean
 from scdp.hashing import scatter_rows
-from scdp.table.records import Records, records_from
+from scdp.table import Records, records_from
 
 LETTERS = "abcdé"
 

@@ -24,7 +24,7 @@ from hostile_files import SEATED, SOURCE, apf
 from product_cases import SPEC, fitted_folder
 from scdp import SCDP, Spec
 from scdp.errors import InputError
-from scdp.io import sealed
+from scdp.io import atomic
 from scdp.paper import load_ace
 from scdp.store.files import Manifest, read_manifest, write_manifest
 from scdp.table.decisions import Decision, append_decision, read_decisions
@@ -167,7 +167,7 @@ def good_files() -> tuple[bytes, bytes]:
     """A shard, and the list of files of a store."""
     with TemporaryDirectory() as place:
         path = Path(place) / "shard.npz"
-        sealed.write_sealed(path, {"format": "x", "run": "y"}, {"draws": DRAWS})
+        atomic.write_sealed(path, {"format": "x", "run": "y"}, {"draws": DRAWS})
         write_manifest(Path(place), MANIFEST)
         return path.read_bytes(), (Path(place) / "store.json").read_bytes()
 
@@ -177,8 +177,8 @@ def read_shard(rng: Random, folder: Path) -> bool:
     path = folder / "shard.npz"
     path.write_bytes(mutate(rng, good_files()[0]))
     try:
-        about, arrays = sealed.read_sealed(path)
-    except (InputError, sealed.Damaged):
+        about, arrays = atomic.read_sealed(path)
+    except (InputError, atomic.Damaged):
         return False
     assert about == {"format": "x", "run": "y"}
     assert (arrays["draws"] == DRAWS).all()

@@ -10,7 +10,7 @@ from scdp import compare
 from scdp.datasets import make_records
 from scdp.estimators.result import Calibration, ClusterResult, Learned, UncertainPair
 from scdp.posterior import Posterior
-from scdp.table.records import Records, records_from
+from scdp.table import Records, records_from
 from scdp.table.spec import Spec
 
 SPEC = Spec(

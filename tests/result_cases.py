@@ -13,7 +13,7 @@ import numpy as np
 from product_cases import citations, done, rows_of, write_csv
 from scdp.estimators.result import ClusterResult, Learned
 from scdp.posterior import Posterior
-from scdp.table.records import Records
+from scdp.table import Records
 
 
 def column(cells: list[str | None]) -> np.ndarray:

@@ -17,8 +17,8 @@ from scdp.review.beliefs import Beliefs
 from scdp.review.questions import no_others
 from scdp.review.server import Site, address_of, listen, make_app, names_of
 from scdp.review.view import TableView
+from scdp.table import Records, records_from
 from scdp.table.decisions import DecisionLog
-from scdp.table.records import Records, records_from
 
 TOKEN = "a-token-for-tests"
 

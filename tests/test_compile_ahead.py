@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from scdp import compile_ahead as ahead
+from scdp import resolver as ahead
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_each_job_is_started_once_for_a_machine(folder, started):
     ahead.compile_ahead()
     # A job that failed is no reason to try again at each command.
     ahead.compile_ahead()
-    assert [re.search(r"compile_ahead\.(\w+)\(\)", code)[1] for code in started] == list(ahead.JOBS)
+    assert [re.search(r"resolver\.(\w+)\(\)", code)[1] for code in started] == list(ahead.JOBS)
     assert all(callable(getattr(ahead, job)) for job in ahead.JOBS)
 
 

@@ -36,7 +36,7 @@ from hostile_files import (
     zipped,
 )
 from product_cases import QUICK, fitted_folder, read_csv, run
-from scdp.io import untrusted
+from scdp import io
 from scdp.report.sections import cluster_script
 from scdp.table import readers
 from test_bad_inputs import FIELD, TOP
@@ -250,8 +250,8 @@ def broken_disk(place: Hostile) -> Made:
         def read(self, *_: int) -> bytes:
             raise OSError(5, "Input/output error")
 
-    opened = untrusted.open_ordinary
-    place.patch.setattr(untrusted, "open_ordinary", lambda path: Broken(opened(path)))
+    opened = io.open_ordinary
+    place.patch.setattr(io, "open_ordinary", lambda path: Broken(opened(path)))
     return place.cluster(records=place.rows(ROWS))
 
 

@@ -21,7 +21,7 @@ LAYERS = [
     ["linkage"],
     ["estimators"],
     ["engines"],
-    ["chains_model", "resolver", "resolver_fit", "compile_ahead"],
+    ["chains_model", "resolver", "resolver_fit"],
     ["store"],
     ["results"],
     ["report", "review"],

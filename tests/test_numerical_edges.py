@@ -17,7 +17,7 @@ from scdp.chains.run import sweep
 from scdp.compare.comparison import learned_scale
 from scdp.compare.distances import safe_unit
 from scdp.errors import InputError, NumericalError, UnitsWarning
-from scdp.io.sealed import read_sealed
+from scdp.io.atomic import read_sealed
 from scdp.metrics import rand_index
 from scdp.posterior.recorder import ConvergenceWarning
 

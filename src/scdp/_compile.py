@@ -21,8 +21,8 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
 from scdp.errors import InputError
+from scdp.io import read_bytes
 from scdp.io.atomic import cache_root
-from scdp.io.untrusted import read_bytes
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

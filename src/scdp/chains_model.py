@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scdp import __version__
-from scdp._parallel import ChainBars, ChainProgress, count_workers
+from scdp._parallel import ChainBars, ChainProgress, count_workers, require
 from scdp._typing import Groups, Integers
-from scdp.chains import Plan, Priors, State, initial_state, start_of_chain
-from scdp.chains.checkpoint import ChainCheckpoints
+from scdp.chains import ChainCheckpoints, Plan, Priors, State, initial_state, start_of_chain
 from scdp.chains.counts import first_pseudo_counts
 from scdp.chains.distances.clusters import check_plan
 from scdp.chains.items import GAUSSIAN, LIKELIHOODS, CountItems, ItemLayout, Items, lay_out_counts, number_groups
@@ -31,8 +30,7 @@ from scdp.estimators import Estimator
 from scdp.estimators.chains_fit import ChainsFit, continue_from, describe_degeneracy, describe_scale, describe_units
 from scdp.estimators.checks import Extent, above_zero_or_learn, at_least_one, chain_needs, one_of, split_groups
 from scdp.estimators.inputs import Points, Rows
-from scdp.io.memory import require
-from scdp.io.sealed import sum_arrays
+from scdp.io.atomic import sum_arrays
 from scdp.posterior import DrawRecorder, Posterior
 from scdp.table.spec import Spec
 

@@ -20,8 +20,8 @@ from scdp.compare.features import Pairs
 from scdp.errors import InputError
 from scdp.partitions import connected_components
 from scdp.posterior import Posterior
+from scdp.table import Records
 from scdp.table.decisions import Constraints
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 

@@ -18,16 +18,16 @@ from scdp._typing import Arrays, Floats, Groups, Integers
 from scdp.blocking.by_size import BlockingReport, Ladder, learn_ladder
 from scdp.compare.features import MOST_PAIRS, Columns, Comparer, Copies
 from scdp.conditions import Conditions
+from scdp.engines import Engine
 from scdp.engines.candidates import Blocked, learn_in_table
-from scdp.engines.shards import Engine
 from scdp.errors import InputError
 from scdp.estimators.chains_fit import rows_from_parts, rows_to_parts
 from scdp.estimators.explanation import lose_each, weigh_records
 from scdp.estimators.fitted import Contributions, Reliability, calibration_from_parts, calibration_to_parts
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows, codes, n_pairs
 from scdp.estimators.result import Calibration, Learned
-from scdp.io.sealed import PlainParts, array_part, part
-from scdp.linkage.ensemble import Ensemble
+from scdp.io.atomic import PlainParts, array_part, part
+from scdp.linkage import Ensemble
 from scdp.linkage.evidence import LARGEST_RATE, log_odds
 from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.prefilter import prefilter_all

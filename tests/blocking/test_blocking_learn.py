@@ -25,7 +25,7 @@ from scdp.blocking.training import Demand, Kept, choose_rules, draw_training_sam
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.paper import load_febrl3, load_restaurant
-from scdp.table.records import records_from
+from scdp.table import records_from
 from scdp.table.spec import Spec
 
 

@@ -25,7 +25,7 @@ from scdp.blocking import (
 from scdp.blocking.estimates import estimate_candidates
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 RULES = [
     equal("name"),

@@ -25,7 +25,7 @@ from scdp.blocking import (
 from scdp.blocking.keys import TextColumns, make_text_keys, number_clean
 from scdp.compare.cells import STANDARD, clean, clean_all
 from scdp.errors import InputError
-from scdp.table.records import records_from
+from scdp.table import records_from
 from scdp.texts import TextBytes, hash_texts
 
 EVERY_KIND = Blocking(

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from product_cases import QUICK, citations, done, rows_of, run, write_csv
-from scdp import SCDP
-from scdp.chains import checkpoint
-from scdp.chains.checkpoint import ChainCheckpoints, CheckpointWarning
+from scdp import SCDP, chains
+from scdp.chains import ChainCheckpoints, CheckpointWarning
 from scdp.errors import InputError
-from scdp.io.atomic import FolderLock
+from scdp.io import FolderLock
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 
@@ -56,7 +55,7 @@ def die_at(monkeypatch, sweep):
 
     monkeypatch.setattr(ChainCheckpoints, "note_sweep", dying)
     # A slow disk makes checkpoints rare; here each sweep has one.
-    monkeypatch.setattr(checkpoint, "SHARE", 1e9)
+    monkeypatch.setattr(chains, "SHARE", 1e9)
 
 
 def killed(monkeypatch, folder, sweep=31, data=None, **settings):
@@ -122,7 +121,7 @@ def test_new_rows_go_on_too(tmp_path, monkeypatch):
 
 def newest(folder, chain=1):
     files = sorted((folder / "fit").glob(f"chain{chain}.*.npz"))
-    return max(files, key=lambda path: checkpoint.read_sealed(path)[0]["sweeps"])
+    return max(files, key=lambda path: chains.read_sealed(path)[0]["sweeps"])
 
 
 def truncated(path):
@@ -167,9 +166,9 @@ def test_without_any_good_one_a_chain_starts_again(tmp_path, monkeypatch):
 def test_a_changed_file_with_a_right_checksum_is_not_believed(tmp_path, monkeypatch):
     killed(monkeypatch, tmp_path)
     path = newest(tmp_path)
-    about, arrays = checkpoint.read_sealed(path)
+    about, arrays = chains.read_sealed(path)
     arrays["state.cluster"] = arrays["state.cluster"] + 10_000_000
-    checkpoint.write_sealed(path, about, arrays)
+    chains.write_sealed(path, about, arrays)
     with pytest.warns(CheckpointWarning, match="damaged"):
         again = model(tmp_path).fit(points(), KNOWN)
     assert same(again, model().fit(points(), KNOWN))
@@ -199,8 +198,8 @@ def test_another_run_is_refused_by_name_and_nothing_is_lost(tmp_path, monkeypatc
 def test_another_format_is_refused_by_name(tmp_path, monkeypatch, words, message):
     killed(monkeypatch, tmp_path)
     path = newest(tmp_path)
-    about, arrays = checkpoint.read_sealed(path)
-    checkpoint.write_sealed(path, about | words, arrays)
+    about, arrays = chains.read_sealed(path)
+    chains.write_sealed(path, about | words, arrays)
     with pytest.raises(InputError, match=message):
         model(tmp_path).fit(points(), KNOWN)
 
@@ -238,7 +237,7 @@ def test_a_second_run_is_refused_with_the_process_id_of_the_first(tmp_path):
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
     script = (
-        "import sys, time; from pathlib import Path; from scdp.io.atomic import FolderLock\n"
+        "import sys, time; from pathlib import Path; from scdp.io import FolderLock\n"
         "with FolderLock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
@@ -277,7 +276,7 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from chains.test_checkpoints import *
 whole = model().fit(points(), KNOWN)
 killed(pytest.MonkeyPatch(), Path(sys.argv[1]))
-print(checkpoint.read_sealed(newest(Path(sys.argv[1])))[0]["sweeps"])
+print(chains.read_sealed(newest(Path(sys.argv[1])))[0]["sweeps"])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -294,7 +293,7 @@ print(told[0])
     assert is_same == "True", result.stderr
     assert "cannot be written (File too large)" in told
     assert "the run goes on, and the checkpoint before is kept" in told
-    assert checkpoint.read_sealed(newest(tmp_path))[0]["sweeps"] == int(before)
+    assert chains.read_sealed(newest(tmp_path))[0]["sweeps"] == int(before)
     assert not list((tmp_path / "fit").glob(".*"))
 
 
@@ -326,8 +325,8 @@ def test_writing_takes_a_small_share_of_a_run(tmp_path, monkeypatch):
         writes.append(clock[0])
         clock[0] += 0.5
 
-    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(checkpoint, "write_sealed", slow)
+    monkeypatch.setattr(chains.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(chains, "write_sealed", slow)
     monkeypatch.setattr(ChainCheckpoints, "_parts", lambda *_: ({}, {}))
     kept = ChainCheckpoints(tmp_path, {}, seconds=10.0, n_chains=1, n_sweeps=200, n_slots=1, recorder=None)
     for sweep in range(1, 200):
@@ -393,7 +392,7 @@ def test_a_real_ctrl_c_stops_between_sweeps_and_keeps_them(records, tmp_path):
     assert "keeps what was sampled; go on with the same command and --resume" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "model").exists()
-    assert checkpoint.read_sealed(next(tmp_path.glob("model.checkpoint/fit/chain1.*.npz")))[0]["sweeps"] > 0
+    assert chains.read_sealed(next(tmp_path.glob("model.checkpoint/fit/chain1.*.npz")))[0]["sweeps"] > 0
 
 
 def test_two_commands_with_one_output(records, tmp_path):

@@ -179,7 +179,7 @@ def test_outputs_appear_together_or_not_at_all(folder, monkeypatch, failing):
         # A checkpoint that cannot be written is no reason to stop.
         renamed[0] += not target.name.startswith((".", "chain"))
         if renamed[0] == failing:
-            raise atomic._cannot_write(target, OSError(28, "No space left on device"))
+            raise atomic.cannot_write(target, OSError(28, "No space left on device"))
         really(part, target)
 
     monkeypatch.setattr(atomic, "_replace", fail)

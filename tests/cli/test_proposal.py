@@ -11,8 +11,8 @@ from product_cases import done
 from scdp import EntityResolver
 from scdp.cli.fit_command import describe, find_told, is_proposed, show_proposal
 from scdp.errors import InputError
+from scdp.table import records_from
 from scdp.table.propose import propose
-from scdp.table.records import records_from
 
 PHONES = [f"0{511 + k} {k * 7919 % 9000 + 1000}" for k in range(30)]
 NAMES = ["Anna Smith", "Bob Miller", "Clara Stone", "David King", "Eva Brown", "Frank Hill"]

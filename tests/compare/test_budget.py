@@ -12,7 +12,7 @@ from scdp.compare import Comparison, kinds
 from scdp.compare.comparison import LENGTHS, MOST_SECONDS, RATES, WorkWarning, bound_cells
 from scdp.compare.kinds import BUILT_IN
 from scdp.estimators.inputs import foreseen_pairs, rows_of
-from scdp.table.records import Records
+from scdp.table import Records
 
 
 def table(n: int, length: int, **more: list[str | None]) -> Records:

@@ -13,7 +13,7 @@ from scdp.compare import kinds
 from scdp.compare.cells import STANDARD, abbreviation, clean, digits, first_of_list, head, number, split_names, year
 from scdp.compare.comparison import learned_scale
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 
 N_PAIRS = 10_000
 # Few letters, so that matches happen; then accents, combining marks, astral characters, punctuation.

@@ -20,7 +20,7 @@ from scdp.compare.cells import (
 )
 from scdp.compare.prepared import LONGEST_CELL, often_the_same, prepare_all
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 
 CELLS = [None, "", "Ann  Lee", "ann lee", "ANN-LEE", "Zoë", " x ", "--", "B. Li and C. Wu", "1990", "12 May 1990"]
 CELLS += ["7", "7.0", "a\tb", "a\x1fb", "trailing ", " leading", "é", "3,000 euro"]

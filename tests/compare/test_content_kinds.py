@@ -24,7 +24,7 @@ from scdp.compare.prepared import Frequencies, Prepared
 from scdp.compare.words import WordTable, parse_code
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 from twins import kinds as twins
 
 N_PAIRS = 10_000

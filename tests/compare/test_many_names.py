@@ -12,7 +12,7 @@ from scdp.compare import prepared
 from scdp.compare.amounts import PhoneList, parse_phone, parse_phones
 from scdp.compare.cells import encode
 from scdp.compare.names import NameList, parse_person_name, parse_person_names
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 WORDS = st.sampled_from(
     ["Ann", "LEE", "King", "Le", "JD", "JA", "XU", "o'Neil", "van", "Dr.", "Jr", "mrs", "smith", "Zoë", "b", "McCoy"]

@@ -14,7 +14,7 @@ from scdp.compare.distances import compute_distances
 from scdp.compare.features import Comparer, Copies
 from scdp.compare.prepared import read_times
 from scdp.errors import InputError
-from scdp.table.records import Records, records_from
+from scdp.table import Records, records_from
 from twins import kinds as twins
 
 TABLE = {

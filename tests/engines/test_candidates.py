@@ -32,7 +32,7 @@ from scdp.linkage import prefilter
 from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.prefilter import CUT, prefilter_all
 from scdp.linkage.sources import RecordSource
-from scdp.table.records import records_from
+from scdp.table import records_from
 from scdp.table.spec import Spec
 
 FIELDS = (

@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 
 from scdp import EntityResolver, Spec, compare
+from scdp import engines as shards_module
 from scdp.compare.features import Layout, Pairs
-from scdp.engines import LocalEngine, local
-from scdp.engines import shards as shards_module
+from scdp.engines import InThreads, LocalEngine, label_by_first, local, split_shards
 from scdp.engines.local import FinishedShards, ShardWarning, Worker, shard_files
-from scdp.engines.shards import InThreads, label_by_first, split_shards
 from scdp.errors import InputError
-from scdp.io import sealed
-from scdp.linkage.ensemble import Ensemble, Knots, Parameters
+from scdp.io import atomic
+from scdp.linkage import Ensemble, Knots, Parameters
 from scdp.linkage.evidence import TableEvidence
 from scdp.posterior.linked import LinkedDraws, join_linked
 
@@ -288,25 +287,25 @@ def flip_a_bit(path: Path) -> None:
 
 
 def fill_with_zeros(path: Path) -> None:
-    _, arrays = sealed.read_sealed(path)
+    _, arrays = atomic.read_sealed(path)
     arrays["labels"][:] = 0
     with path.open("wb") as file:
         np.savez(file, **arrays)
 
 
 def widen(path: Path) -> None:
-    about, arrays = sealed.read_sealed(path)
-    sealed.write_sealed(path, about, arrays | {"labels": np.tile(arrays["labels"], (1, 2))})
+    about, arrays = atomic.read_sealed(path)
+    atomic.write_sealed(path, about, arrays | {"labels": np.tile(arrays["labels"], (1, 2))})
 
 
 def take_after_another_run(path: Path) -> None:
-    about, arrays = sealed.read_sealed(path)
-    sealed.write_sealed(path, about | {"run": "0" * 32}, arrays)
+    about, arrays = atomic.read_sealed(path)
+    atomic.write_sealed(path, about | {"run": "0" * 32}, arrays)
 
 
 def swap_with_another(path: Path) -> None:
-    about, arrays = sealed.read_sealed(path)
-    sealed.write_sealed(path, about | {"shard": f"shard-{'0' * 32}.npz"}, arrays)
+    about, arrays = atomic.read_sealed(path)
+    atomic.write_sealed(path, about | {"shard": f"shard-{'0' * 32}.npz"}, arrays)
 
 
 def put_a_pipe(path: Path) -> None:
@@ -316,24 +315,24 @@ def put_a_pipe(path: Path) -> None:
 
 def name_places_that_are_not_there(path: Path) -> None:
     """With a right checksum, as one who can write there can make it; kernels would follow the labels."""
-    about, arrays = sealed.read_sealed(path)
-    sealed.write_sealed(path, about, arrays | {"labels": np.full_like(arrays["labels"], 2**16 - 1)})
+    about, arrays = atomic.read_sealed(path)
+    atomic.write_sealed(path, about, arrays | {"labels": np.full_like(arrays["labels"], 2**16 - 1)})
 
 
 def name_items_that_are_not_there(path: Path) -> None:
-    about, arrays = sealed.read_sealed(path)
-    sealed.write_sealed(path, about, arrays | {"items": arrays["items"] + 2**31})
+    about, arrays = atomic.read_sealed(path)
+    atomic.write_sealed(path, about, arrays | {"items": arrays["items"] + 2**31})
 
 
 def move_a_bound(path: Path) -> None:
-    about, arrays = sealed.read_sealed(path)
-    sealed.write_sealed(path, about, arrays | {"bounds": arrays["bounds"] + 1})
+    about, arrays = atomic.read_sealed(path)
+    atomic.write_sealed(path, about, arrays | {"bounds": arrays["bounds"] + 1})
 
 
 def take_bounds_away(path: Path) -> None:
-    about, arrays = sealed.read_sealed(path)
+    about, arrays = atomic.read_sealed(path)
     del arrays["bounds"]
-    sealed.write_sealed(path, about, arrays)
+    atomic.write_sealed(path, about, arrays)
 
 
 def put_a_link(path: Path) -> None:

@@ -39,17 +39,16 @@ from scdp.blocking import (
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer
 from scdp.datasets import make_records
-from scdp.engines import LocalEngine, SparkEngine
+from scdp.engines import InThreads, LocalEngine, SparkEngine
 from scdp.engines.candidates import Blocked, compare_candidates, index_records, settle
-from scdp.engines.shards import InThreads
 from scdp.engines.spark_tables import saved
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
 from scdp.linkage.fit import Choices
 from scdp.resolver_fit import ResolverFit
+from scdp.table import Records, records_from
 from scdp.table.decisions import Decision
-from scdp.table.records import Records, records_from
 from scdp.table.spec import Spec
 
 BLOCKINGS = {

@@ -13,8 +13,7 @@ import pytest
 from scdp import compare
 from scdp.blocking import connected_components
 from scdp.compare.features import Comparer, Pairs
-from scdp.engines import spark_tables
-from scdp.engines.shards import split_shards
+from scdp.engines import spark_tables, split_shards
 from scdp.engines.spark import (
     CompareJob,
     check_fields,
@@ -28,13 +27,12 @@ from scdp.engines.spark import (
     small_star,
     starred,
 )
-from scdp.engines.spark_candidates import overlapping, token_weights
-from scdp.engines.spark_keys import following, near_pairs, signed, sort_places
-from scdp.engines.spark_tables import batch_of, group_starts, sliced, whole_groups
+from scdp.engines.spark_candidates import following, near_pairs, overlapping, token_weights
+from scdp.engines.spark_tables import batch_of, group_starts, signed, sliced, sort_places, whole_groups
 from scdp.errors import InputError, MissingExtraError
-from scdp.linkage.ensemble import Ensemble, Knots
+from scdp.linkage import Ensemble, Knots
 from scdp.posterior.linked import LinkedDraws, join_linked
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 SENT = pa.schema([("first", pa.int64()), ("row", pa.int64()), ("labels", pa.binary())])
 
@@ -92,7 +90,7 @@ def plain_near_pairs(runs: list[tuple[int, int, int]], windows: dict[int, int]) 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_pairs_of_chains_cross_the_borders_of_partitions(seed: int):
-    from scdp.engines.spark_keys import _pairs
+    from scdp.engines.spark_candidates import _window_pairs
 
     rng = np.random.default_rng(seed)
     windows = {0: 2, 1: 4}
@@ -106,7 +104,7 @@ def test_pairs_of_chains_cross_the_borders_of_partitions(seed: int):
     for part, held in parts.items():
         columns = np.array([(*run, part) for run in held], dtype=np.int64).reshape(-1, 4).T
         batches = in_batches(rng, **dict(zip(("rule", "key", "row", "part"), columns, strict=True)))
-        for batch in _pairs(follow, windows, batches):
+        for batch in _window_pairs(follow, windows, batches):
             found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
     assert len(found) == len(set(found))
     assert set(found) == plain_near_pairs(runs, windows)

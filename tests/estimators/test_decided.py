@@ -14,8 +14,8 @@ from scdp.conditions import Conditions
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators.clustering import draw_linked, link_tables
+from scdp.table import Records
 from scdp.table.decisions import Decision, append_decision
-from scdp.table.records import Records
 
 
 def people(n, seed):

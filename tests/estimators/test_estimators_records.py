@@ -9,8 +9,8 @@ from scdp import SCDP, Spec, compare, metrics
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators.checks import row_order, take_rows
+from scdp.table import Records, records_from
 from scdp.table.propose import proposed_comparisons
-from scdp.table.records import Records, records_from
 
 pytestmark = pytest.mark.filterwarnings("ignore::scdp.posterior.recorder.ConvergenceWarning")
 SPEC = Spec(

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from scdp.errors import InputError
-from scdp.io.atomic import FolderLock, create_exclusively, make_stamp, part_of
+from scdp.io import FolderLock
+from scdp.io.atomic import create_exclusively, make_stamp, part_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
 

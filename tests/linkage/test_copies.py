@@ -9,7 +9,7 @@ from scdp import EntityResolver, Spec, compare
 from scdp.compare.features import MOST_COPIES, Copies
 from scdp.datasets import make_records
 from scdp.posterior.linked import LinkedDraws
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 SPEC = Spec("entity", [compare.edit("name"), compare.exact("city")])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scdp.linkage.ensemble import FAR_ABOVE, N_KNOTS, Knots, add_back, add_up
+from scdp.linkage import FAR_ABOVE, N_KNOTS, Knots, add_back, add_up
 
 
 def test_scores_are_those_of_interpolation():

@@ -10,7 +10,7 @@ import pytest
 from scdp import compare
 from scdp.compare.features import MOST_NATS, Columns, Comparer
 from scdp.datasets import make_records
-from scdp.table.records import Records, records_from
+from scdp.table import Records, records_from
 
 FIELDS = (
     compare.edit("surname"),

@@ -14,8 +14,8 @@ from scdp.blocking.rules import Overlap
 from scdp.datasets import Labelled, make_records
 from scdp.errors import InputError
 from scdp.metrics import evaluate
+from scdp.table import records_from
 from scdp.table.propose import proposed_comparisons
-from scdp.table.records import records_from
 from scdp.table.spec import Spec
 
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from scdp.linkage import location
-from scdp.linkage.location import Matches, choose_looked_at, measure_gaps, propose_moves, spread_moves, weigh_moves
+from scdp.linkage import law
+from scdp.linkage.law import Matches, choose_looked_at, measure_gaps, propose_moves, spread_moves, weigh_moves
 
 
 def plain_gap(score, log_ratio, log_odds):
     """The twin: a mean over undecided pairs, by how undecided each is."""
     total = weight_of_all = 0.0
     for s, r in zip(score, log_ratio, strict=True):
-        if abs(r + log_odds) < location.UNDECIDED:
+        if abs(r + log_odds) < law.UNDECIDED:
             p = 1.0 / (1.0 + np.exp(-(r + log_odds)))
             total += p * (1.0 - p) * (s - r)
             weight_of_all += p * (1.0 - p)
@@ -32,12 +32,12 @@ def test_gaps_are_those_of_undecided_pairs():
 
 
 def test_sure_pairs_tell_nothing_of_where_strangers_end():
-    log_ratio = np.array([-30.0] * 50 + [30.0] * 50 + [0.0] * (location.FEWEST_UNDECIDED - 1))
+    log_ratio = np.array([-30.0] * 50 + [30.0] * 50 + [0.0] * (law.FEWEST_UNDECIDED - 1))
     assert measure_gaps(log_ratio[None], log_ratio, 0.0) is None
 
 
 def test_all_likely_pairs_are_looked_at_and_some_stand_for_the_rest(monkeypatch):
-    monkeypatch.setattr(location, "SOME_OTHERS", 100)
+    monkeypatch.setattr(law, "SOME_OTHERS", 100)
     log_odds = np.concatenate([np.full(5000, -20.0), [-1.0, 3.0]])
     chosen, each = choose_looked_at(log_odds)
     assert {5000, 5001} <= set(chosen.tolist())
@@ -118,7 +118,7 @@ def test_a_few_labelled_matches_hardly_lift_the_line():
 
 
 def test_members_stand_for_the_probabilities():
-    moves = spread_moves(location.RETURNS, np.array([0.5, 0.0, 0.25, 0.0, 0.25]), 8)
+    moves = spread_moves(law.RETURNS, np.array([0.5, 0.0, 0.25, 0.0, 0.25]), 8)
     assert moves.tolist() == [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
 
 
@@ -134,7 +134,7 @@ def test_rarity_of_a_labelled_match_grows_with_the_table():
 
 
 def test_a_sample_of_matches_counts_as_all_of_them(monkeypatch):
-    monkeypatch.setattr(location, "MOST_MATCHES", 10)
+    monkeypatch.setattr(law, "MOST_MATCHES", 10)
     rng = np.random.default_rng(0)
     features, weight = rng.random((50, 3)).astype(np.float32), rng.random(50) + 0.1
     # What is said too much for a match stays with it.

@@ -14,7 +14,7 @@ from scdp.linkage import prefilter
 from scdp.linkage.evidence import TableEvidence
 from scdp.linkage.levels import N_LEVELS
 from scdp.linkage.prefilter import CUT, LOWEST_CUT, MAY_MATCH, MOST_LOST, SLACK, Prefilter, PrefilterRun, choose_cut
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 FIELDS = (
     compare.edit("surname"),

@@ -22,7 +22,7 @@ from scdp.linkage.training.selection import (
     learn_table,
     select_comparisons,
 )
-from scdp.table.records import Records, records_from
+from scdp.table import Records, records_from
 
 N_CLUSTERS = 80
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))

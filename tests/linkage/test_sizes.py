@@ -9,10 +9,9 @@ from product_cases import citations
 from scdp import EntityResolver, Spec, compare
 from scdp.compare.features import Comparer
 from scdp.estimators.model_folder import load_model
-from scdp.linkage import sizes
-from scdp.linkage.ensemble import GROWTH
-from scdp.linkage.sizes import START_THIRD, LaterPartners, estimate_third, third_of_sizes
-from scdp.table.records import Records
+from scdp.linkage import GROWTH, law
+from scdp.linkage.law import START_THIRD, LaterPartners, estimate_third, third_of_sizes
+from scdp.table import Records
 
 
 def pairs_of(cluster, chosen=None):
@@ -32,8 +31,8 @@ def plain_third(counts, growth):
     repeated = sum(number for size, number in counts.items() if size > 1)
     of_more = sum(size * number for size, number in counts.items() if size > 2)
     ratio = ((of_more + 0.5) / (repeated + 1)) / ((2 * pairs + 1) / (alone + 1))
-    told = repeated / (repeated + sizes.FEW_REPEATED)
-    found = min(np.log(ratio) - growth * np.log(2), sizes.MOST_THIRD)
+    told = repeated / (repeated + law.FEW_REPEATED)
+    found = min(np.log(ratio) - growth * np.log(2), law.MOST_THIRD)
     return told * found + (1 - told) * np.log(0.5)
 
 
@@ -80,7 +79,7 @@ def test_sure_pairs_that_are_no_clusters_tell_a_number():
     """Of all but a few records two later ones are like them, and of hardly any three."""
     record = np.repeat(np.arange(100), np.where(np.arange(100) < 90, 2, 1))
     found = estimate_third(LaterPartners(record, 120), np.full(len(record), 9.0), 0.6)
-    assert START_THIRD < found < sizes.MOST_THIRD
+    assert START_THIRD < found < law.MOST_THIRD
 
 
 def test_nothing_is_told_by_no_pairs():

@@ -14,7 +14,7 @@ from scdp.paper import Binary, ClusterSVM, GraphPartition, ModernBinary
 from scdp.paper.binary import class_weights
 from scdp.paper.structured import TRIED_C, Intervals, Sheet, most_violating, score_pairs, sheets, sum_features
 from scdp.paper.surface import PairTable, compare_items
-from scdp.table.records import records_from
+from scdp.table import records_from
 from scdp.table.spec import Spec
 
 SYSTEMS = {

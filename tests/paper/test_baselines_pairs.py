@@ -26,7 +26,7 @@ from scdp.paper.surface import (
     sample_pairs,
     score_cuts,
 )
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 GROUPS = np.array(["b", "a", "b", "c", "a", "b", "a"])
 

@@ -11,7 +11,7 @@ from scdp import metrics
 from scdp.errors import InputError
 from scdp.paper import Coarse, Fine, NameMatch, SameHead, load_coreference, load_identity
 from scdp.paper.surface import DocumentBaseline, canonical_labels, check_items, check_labels, split_by_group, take
-from scdp.table.records import Records
+from scdp.table import Records
 
 NAMES = [
     ("Jürgen", "Müller"),

@@ -17,7 +17,7 @@ from scdp.datasets import Labelled
 from scdp.errors import DataNotFoundError, InputError
 from scdp.paper import tables
 from scdp.paper.tables import is_written_by
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from scdp import Spec
 from scdp.errors import InputError
 from scdp.results import read_result, write_result
 from scdp.results.changes import compare_results
-from scdp.results.golden import list_pairs, make_golden, make_rule
+from scdp.results.estimate import list_pairs, make_golden, make_rule
+from scdp.table import Records, records_from
 from scdp.table.readers import read_records
-from scdp.table.records import Records, records_from
 
 TABLE = {
     "name": ["Ann", "Ann", "Anna", None, "Bo"],

@@ -17,8 +17,8 @@ from estimators.test_decided import fitted, people
 from loaded_processes import start_loaded
 from product_cases import done, run, write_csv
 from scdp.errors import InputError
-from scdp.io.atomic import FolderLock
-from scdp.linkage.sizes import NOTHING_TAUGHT
+from scdp.io import FolderLock
+from scdp.linkage.law import NOTHING_TAUGHT
 from scdp.metrics import f_score
 from scdp.store import Store, files, placement
 from scdp.store.files import read_manifest, replay

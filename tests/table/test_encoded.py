@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scdp.table import records
-from scdp.table.records import EncodedColumn, Records, records_from
+from scdp import table
+from scdp.table import EncodedColumn, Records, records_from
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -46,8 +46,8 @@ def test_cells_that_are_no_text_have_no_codes():
 @pytest.mark.parametrize("n_texts", [1, 7, 5_000])
 def test_many_codes_are_numbered_again_as_few_are(monkeypatch, n_texts: int):
     codes = np.random.default_rng(0).integers(-1, n_texts, 3_000).astype(np.int32)
-    plain = records.number_again(codes, n_texts)
-    monkeypatch.setattr(records, "FEWEST_AT_ONCE", 0)
-    for found, wanted in zip(records.number_again(codes, n_texts), plain, strict=True):
+    plain = table.number_again(codes, n_texts)
+    monkeypatch.setattr(table, "FEWEST_AT_ONCE", 0)
+    for found, wanted in zip(table.number_again(codes, n_texts), plain, strict=True):
         np.testing.assert_array_equal(found, wanted)
         assert found.dtype == wanted.dtype

@@ -13,7 +13,7 @@ from scdp.compare.comparison import ComparisonError
 from scdp.compare.features import Comparer
 from scdp.compare.prepared import Frequencies
 from scdp.errors import InputError
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 COUNTS = {"Smith": 700, "SMITH": 200, "Featherstone": 10, "Jones": 90}
 TABLE = {"surname": ["Smith", "smith", "Featherstone", "Featherstone", "Unknown", "Unknown"]}

@@ -13,9 +13,8 @@ from scdp.estimators.clustering import cluster_names, ids_of
 from scdp.io import targets
 from scdp.io.atomic import Staged
 from scdp.posterior import Posterior
-from scdp.table import text_files
+from scdp.table import Records, text_files, unique_ids
 from scdp.table.readers import read_records
-from scdp.table.records import Records, unique_ids
 
 
 @pytest.fixture

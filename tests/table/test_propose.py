@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scdp.table import columns
+from scdp.table import Records, columns
 from scdp.table.columns import look_at
 from scdp.table.forms import hints_of
 from scdp.table.propose import propose, propose_columns, proposed_comparisons
 from scdp.table.readers import read_records
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 from scdp.table.spec_files import commented_toml
 

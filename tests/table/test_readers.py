@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from product_cases import run
 from scdp.errors import InputError
-from scdp.table import readers
+from scdp.table import Records, readers
 from scdp.table.delimited import read_large
 from scdp.table.readers import Reading, read_records
-from scdp.table.records import Records
 from scdp.table.text_files import read_delimited
 
 

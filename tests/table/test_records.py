@@ -19,9 +19,8 @@ import pytest
 import zstandard
 
 from scdp.errors import InputError
-from scdp.table import readers
+from scdp.table import Records, complete_column, readers, records_from, unique_ids
 from scdp.table.readers import Reading, read_records
-from scdp.table.records import Records, complete_column, records_from, unique_ids
 
 ROWS = [
     {"id": "1", "title": 'A "quoted", long title', "year": "1999"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scdp.table.records import records_from
+from scdp.table import records_from
 from scdp.table.spec import find_entity_column, find_id_column, find_shared_ids
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers
 from scdp.chains import PrecisionGrid, State
-from scdp.chains.distances.rows import ROUNDING
+from scdp.chains.distances import ROUNDING
 from scdp.chains.distances.types import LOWEST, MAX_STEPS
 from scdp.chains.items import DistanceItems
 from scdp.chains.vector_types import SMALLEST

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers
+from scdp.blocking import qgrams, text, tokens
 from scdp.blocking.candidates import candidate_pairs
 from scdp.blocking.estimates import Sample, estimate_candidates
-from scdp.blocking.expressions import qgrams, text, tokens
 from scdp.blocking.index import Oversized
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.learn import choose_links, follow_links, learn_blockings
@@ -33,7 +33,7 @@ from scdp.blocking.training import (
 )
 from scdp.errors import InputError
 from scdp.hashing import scatter_rows
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 # Words of a rule and blocks of its key are judged for tables of these numbers of records.

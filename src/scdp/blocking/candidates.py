@@ -18,7 +18,7 @@ from scdp.blocking.keys import make_key_maker
 from scdp.blocking.pairs import Pairs, collect_chunks, find_chunks
 from scdp.blocking.rules import Blocking, check_count
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 
 LIMIT = 10**9
 _TABLE = "read_parquet(?, file_row_number = true, hive_partitioning = false)"
@@ -295,7 +295,7 @@ def candidate_pairs(
     Example
     -------
     >>> from scdp.blocking import equal
-    >>> from scdp.table.records import records_from
+    >>> from scdp.table import records_from
     >>> records = records_from({"name": ["Ann", "Bob", "ann"]})
     >>> pairs = candidate_pairs(records, Blocking((equal("name"),)))
     >>> pairs.left.tolist(), pairs.right.tolist()
@@ -339,7 +339,7 @@ def stream_candidate_pairs(
     -------
     >>> from tempfile import TemporaryDirectory
     >>> from scdp.blocking import equal
-    >>> from scdp.table.records import records_from
+    >>> from scdp.table import records_from
     >>> records = records_from({"name": ["Ann", "Bob", "ann"]})
     >>> with TemporaryDirectory() as folder:
     ...     stream_candidate_pairs(records, Blocking((equal("name"),)), f"{folder}/pairs.parquet")

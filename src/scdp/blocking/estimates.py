@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Booleans, Floats, Integers
-from scdp.blocking.expressions import Expression
+from scdp.blocking import Expression
 from scdp.blocking.index import (
     ROUNDING,
     Groups,
@@ -36,7 +36,7 @@ from scdp.blocking.index import (
 from scdp.blocking.keys import KeyMaker, TextColumns, make_key_maker
 from scdp.blocking.pairs import count_index_pairs, find_chunks, make_index_search, number_pairs
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
-from scdp.table.records import Records
+from scdp.table import Records
 
 SAMPLED_ROWS = 2000
 

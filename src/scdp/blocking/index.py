@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._parallel import map_in_threads
 from scdp._typing import Integers
-from scdp.blocking.expressions import text
+from scdp.blocking import text
 from scdp.blocking.keys import KeyMaker, KeyTable
 from scdp.blocking.rules import Blocking, Equal, Identical, Neighbourhood, Overlap, Rule, token_bound
 from scdp.hashing import scatter_rows

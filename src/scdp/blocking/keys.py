@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scdp._compile import kernel
 from scdp._typing import Integers
-from scdp.blocking.expressions import Expression
+from scdp.blocking import Expression
 from scdp.blocking.rules import Blocking, Equal, Identical, Overlap, Rule
 from scdp.compare.cells import STANDARD, Codes, clean, encode
 from scdp.errors import InputError
@@ -28,7 +28,7 @@ from scdp.hashing import (
     mix_columns,
     mix_keys,
 )
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.texts import TextBytes, compute_offsets, hash_texts, number_lists
 
 MISSING = -1

@@ -24,7 +24,7 @@ from scdp.blocking.training import (
     sort_by_gain,
 )
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 LEAST_PRECISION = 0.9
@@ -229,7 +229,7 @@ def learn_blocking(
 
     Example
     -------
-    >>> from scdp.table.records import records_from
+    >>> from scdp.table import records_from
     >>> names = [f"{first} {last}" for first in ("ann", "bob", "cem", "dora") for last in ("ito", "katz", "lund")]
     >>> records = records_from({"name": names * 3})
     >>> clusters = list(range(12)) * 3
@@ -286,7 +286,7 @@ def learn_blockings(
 
     Example
     -------
-    >>> from scdp.table.records import records_from
+    >>> from scdp.table import records_from
     >>> names = [f"{first} {last}" for first in ("ann", "bob", "cem", "dora") for last in ("ito", "katz", "lund")]
     >>> records = records_from({"name": names * 3})
     >>> clusters = list(range(12)) * 3

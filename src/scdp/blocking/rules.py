@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scdp.blocking.expressions import Expression, text
+from scdp.blocking import Expression, text
 from scdp.errors import InputError
 
 MAX_BLOCK = 500
@@ -142,7 +142,7 @@ class Blocking:
 
     Example
     -------
-    >>> from scdp.blocking.expressions import prefix
+    >>> from scdp.blocking import prefix
     >>> print(Blocking((equal("phone"), equal("surname", prefix("first_name", 1)))))
     equal(phone)
     equal(surname, prefix(first_name, 1))
@@ -267,7 +267,7 @@ def equal(*keys: str | Expression) -> Equal:
 
     Example
     -------
-    >>> from scdp.blocking.expressions import prefix
+    >>> from scdp.blocking import prefix
     >>> print(equal("surname", prefix("first_name", 1)))
     equal(surname, prefix(first_name, 1))
     """
@@ -290,7 +290,7 @@ def overlap(key: Expression, rarity: float = 1.0) -> Overlap:
 
     Example
     -------
-    >>> from scdp.blocking.expressions import tokens
+    >>> from scdp.blocking import tokens
     >>> print(overlap(tokens("title"), rarity=1.5))
     overlap(tokens(title), rarity 1.5)
     """

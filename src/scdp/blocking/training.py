@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scdp._compile import kernel
+from scdp.blocking import Expression, digits, last_word, prefix, qgrams, soundex, text, tokens, year
 from scdp.blocking.candidates import encode_known_clusters
 from scdp.blocking.estimates import Sample
-from scdp.blocking.expressions import Expression, digits, last_word, prefix, qgrams, soundex, text, tokens, year
 from scdp.blocking.keys import KeyMaker, TextColumns
 from scdp.blocking.rules import Overlap, Rule, equal, neighbourhood, overlap
 from scdp.compare.cells import year as year_of
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 
 SAMPLE = 2000
 MOST = 0.8

@@ -19,6 +19,9 @@ from scdp._typing import Floats, Integers
 from scdp.compare.distances import NOT_STORED, Distances, squared_to_origin
 from scdp.errors import InputError
 
+# Steps of k-means or k-medoids: a start needs no more.
+START_STEPS = 10
+
 
 class Items(NamedTuple):
     """Arrays that kernels read. A missing value is 0 in `points` and 0 in `observed`."""
@@ -325,3 +328,55 @@ def check_origin(origin: Floats, observed: NDArray[np.bool_]) -> None:
     if wrong.any():
         i, f = (int(k) for k in np.argwhere(wrong)[0])
         raise InputError(f"origin: entry ({i}, {f}) is {float(origin[i, f])}, no squared distance")
+
+
+def part_labels(rng: np.random.Generator, items: AnyItems, members: NDArray[np.int64], init: str) -> NDArray[np.int64]:
+    """Starting labels for the hidden items of one group."""
+    n = len(members)
+    if init == "one":
+        return np.zeros(n, dtype=np.int64)
+    if init == "singletons":
+        return np.arange(n)
+    if init == "kmeans":
+        k = max(1, round(np.sqrt(n / 2)))
+        if isinstance(items, DistanceItems):
+            return medoid_labels(rng, items, members, k)
+        return kmeans_labels(rng, items.points[members], k)
+    raise ValueError(f"init must be 'mixed', 'one', 'singletons', 'kmeans' or an array, not {init!r}")
+
+
+def kmeans_labels(rng: np.random.Generator, points: Floats, k: int) -> NDArray[np.int64]:
+    """A few steps of k-means from random points: a start needs no more."""
+    centres = points[rng.permutation(len(points))[:k]].copy()
+    labels = np.zeros(len(points), dtype=np.int64)
+    for _ in range(START_STEPS):
+        labels = ((centres**2).sum(axis=1) - 2 * points @ centres.T).argmin(axis=1)
+        for j in np.unique(labels):
+            centres[j] = points[labels == j].mean(axis=0)
+    return labels
+
+
+def medoid_labels(rng: np.random.Generator, items: DistanceItems, members: Integers, k: int) -> Integers:
+    """A few steps of k-medoids from random members of one group: a start needs no more."""
+    far = mean_squares(items, members)
+    medoids = rng.permutation(len(members))[:k]
+    labels = far[:, medoids].argmin(axis=1)
+    for _ in range(START_STEPS):
+        for j in np.unique(labels):
+            inside = np.flatnonzero(labels == j)
+            medoids[j] = inside[far[np.ix_(inside, inside)].sum(axis=0).argmin()]
+        labels = far[:, medoids].argmin(axis=1)
+    return labels
+
+
+def mean_squares(items: DistanceItems, members: Integers) -> Floats:
+    """Squared distances averaged over the features both items have; pairs without any are at the mean distance."""
+    places = items.place[members]
+    observed = items.observed[members]
+    far = np.empty((len(members), len(members)))
+    for a, i in enumerate(members):
+        far[a] = items.squared[items.row_start[i] + places].sum(axis=1, dtype=np.float64)
+    shared = observed @ observed.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far /= shared
+    return np.where(shared > 0, far, far[shared > 0].mean() if (shared > 0).any() else 0.0)

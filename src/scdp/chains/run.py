@@ -18,14 +18,13 @@ import numpy as np
 
 from scdp._parallel import ChainProgress, map_in_threads
 from scdp._typing import Floats, Integers
-from scdp.chains import Info, Plan, Priors, State
+from scdp.chains import ChainCheckpoints, Info, Plan, Priors, Recorder, State
 from scdp.chains.arithmetic import (
     log_symmetric_polynomials,
     n_distinct,
     resample_concentration,
     resample_discounted_concentration,
 )
-from scdp.chains.checkpoint import ChainCheckpoints, Recorder
 from scdp.chains.counts import count_sweep, log_joint_of_counts
 from scdp.chains.distances.centroids import log_joint_of_centroids, log_joint_of_distances
 from scdp.chains.distances.clusters import distance_sweep
@@ -43,7 +42,7 @@ from scdp.chains.vector_types import (
     separation_prior,
 )
 from scdp.errors import InputError, NumericalError
-from scdp.io.sealed import write_sealed
+from scdp.io.atomic import write_sealed
 
 # Rounds of types and precisions that a start needs.
 SETTLING_ROUNDS = 10

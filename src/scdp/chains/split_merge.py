@@ -33,16 +33,9 @@ from scdp.chains.arithmetic import (
     n_used,
     slot_counts,
 )
+from scdp.chains.distances import ROUNDING, TURNS, add_to_scatter, empty_scatters, sum_over_list, weights_by_position
 from scdp.chains.distances.centroid_moves import list_sides, log_parting, make_parting, measure, take_over
 from scdp.chains.distances.centroids import Centroids, coupling_of, presence_by_position
-from scdp.chains.distances.rows import (
-    ROUNDING,
-    TURNS,
-    add_to_scatter,
-    empty_scatters,
-    sum_over_list,
-    weights_by_position,
-)
 from scdp.chains.items import DistanceItems, Items, SlotItems
 
 

@@ -24,8 +24,8 @@ from urllib.parse import quote
 import click
 
 from scdp import __version__
+from scdp._parallel import require_libraries
 from scdp.errors import InputError, ScdpError
-from scdp.io.memory import require_libraries
 
 LONGEST_SENTENCE, START, END = 1000, 600, 300
 PATH = click.Path(path_type=Path)
@@ -248,7 +248,7 @@ def checkpoint_folder(given: Path | None, output: Path, resume: bool, samples: b
 
     `samples` is whether the model has chains: what it learns otherwise takes minutes and starts again.
     """
-    from scdp.io.atomic import FolderLock
+    from scdp.io import FolderLock
 
     folder = given or output.absolute().with_name(f"{output.absolute().name}.checkpoint")
     shown = given or output.with_name(f"{output.absolute().name}.checkpoint")
@@ -278,7 +278,7 @@ def _refuse_used(folder: Path, shown: Path) -> None:
 
 
 def _holds_any(folder: Path) -> bool:
-    from scdp.chains.checkpoint import checkpoint_files
+    from scdp.chains import checkpoint_files
     from scdp.engines.local import shard_files
 
     return any(checkpoint_files(folder / part) for part in PARTS) or bool(shard_files(folder / SHARDS))
@@ -293,11 +293,11 @@ def _how_to_go_on(folder: Path, shown: Path, samples: bool) -> str:
 
 
 def _discard(folder: Path) -> None:
-    from scdp.chains import checkpoint
+    from scdp import chains
     from scdp.engines import local
 
     for part in PARTS:
-        checkpoint.discard(folder / part)
+        chains.discard(folder / part)
     local.discard(folder / SHARDS)
 
 
@@ -319,8 +319,8 @@ COMMANDS = {
     "estimate": ("scdp.cli.result_commands", "Say how good a kept result is, without gold clusters."),
     "compare": ("scdp.cli.result_commands", "Say what changed between two kept results."),
     "query": ("scdp.cli.result_commands", "Ask a question in SQL of a kept result, with intervals."),
-    "label": ("scdp.cli.review_commands", "Answer questions about records that have no labels."),
-    "review": ("scdp.cli.review_commands", "Look through a result and decide what is in doubt."),
+    "label": ("scdp.cli.store_commands", "Answer questions about records that have no labels."),
+    "review": ("scdp.cli.store_commands", "Look through a result and decide what is in doubt."),
     "evaluate": ("scdp.cli.result_commands", "Compare predicted clusters with gold clusters."),
     "reproduce": ("scdp.cli.demo_commands", "Run the paper's experiments and make its tables."),
     "datasets": ("scdp.cli.demo_commands", "Make tables for tutorials; list, find or fetch data sets."),

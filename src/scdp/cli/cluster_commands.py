@@ -37,13 +37,13 @@ from scdp.cli.fit_command import (
 from scdp.errors import InputError
 
 if TYPE_CHECKING:
-    from scdp.engines.shards import Engine
+    from scdp.engines import Engine
     from scdp.estimators import Estimator
     from scdp.estimators.result import ClusterResult
     from scdp.report.outputs import Outputs
+    from scdp.table import Records
     from scdp.table.decisions import Decision
     from scdp.table.readers import Reading
-    from scdp.table.records import Records
 
 
 EXAMPLES = """\b
@@ -270,7 +270,7 @@ def _joined(records: Records, more: Records, model: Estimator) -> Records:
     """The rows of known records, then the others; only the columns that the model reads."""
     import numpy as np
 
-    from scdp.table.records import Records
+    from scdp.table import Records
 
     for each in (records, more):
         require_columns(each, model)
@@ -290,7 +290,7 @@ def _joined(records: Records, more: Records, model: Estimator) -> Records:
 
 
 def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
-    from scdp.table.records import complete_column, unique_ids
+    from scdp.table import complete_column, unique_ids
     from scdp.table.spec import CLUSTER_COLUMNS, ID_COLUMNS
 
     assert model.spec is not None
@@ -310,8 +310,8 @@ def _known_clusters(clusters: Records, model: Estimator) -> dict[str, str]:
 def _cluster(
     model: Estimator, records: Records, known: dict[str, str] | None, seed: int | None, said: list[Decision]
 ) -> ClusterResult:
+    from scdp._parallel import collection_paused
     from scdp.estimators.clustering import cluster_records
-    from scdp.io.memory import collection_paused
 
     require_columns(records, model)
     if said:

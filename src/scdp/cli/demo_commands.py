@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from scdp.estimators.result import ClusterResult, UncertainPair
-    from scdp.table.records import Records
+    from scdp.table import Records
 
 
 N_DRAWS = 400
@@ -73,7 +73,7 @@ def load_demo(name: str) -> tuple[Records, Records, NDArray[np.object_]]:
     import numpy as np
 
     from scdp.datasets import make_dozen, make_tables
-    from scdp.table.records import Records
+    from scdp.table import Records
 
     made = Records(make_tables(name)[name], source=f"made-up {name}")
     known = np.array([entity is not None for entity in made["entity"]])
@@ -370,10 +370,10 @@ def reproduce(
     takes an hour or more. Every finished part is kept at once, so an interrupted run goes on with the same command
     and --resume.
     """
+    from scdp.paper import choose_tasks
     from scdp.paper.results import write_results
     from scdp.paper.run import run
     from scdp.paper.systems import BOTH, Settings, choose_systems
-    from scdp.paper.tasks import choose_tasks
 
     settings = Settings(quick, chains, sweeps, repeats, seed, features or ("unit" if quick else BOTH))
     tasks = choose_tasks(task, quick)

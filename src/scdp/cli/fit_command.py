@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scdp.estimators import Estimator
+    from scdp.table import Records
     from scdp.table.decisions import Decision
     from scdp.table.propose import ProposedColumn
     from scdp.table.readers import Reading
-    from scdp.table.records import Records
     from scdp.table.spec import Spec
 
 
@@ -333,7 +333,7 @@ def labelled_rows(records: Records, spec: Spec, sample: int | None, seed: int) -
     """The records to learn from, and the number of each one's cluster, -1 where it is unknown."""
     import numpy as np
 
-    from scdp.table.records import unique_ids
+    from scdp.table import unique_ids
 
     if spec.id is not None:
         unique_ids(records, spec.id)

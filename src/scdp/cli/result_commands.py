@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from scdp.estimators.result import ClusterResult
     from scdp.posterior import Posterior
     from scdp.results.changes import Change, ClusterStory
+    from scdp.table import Records
     from scdp.table.readers import Reading
-    from scdp.table.records import Records
 
 
 ESTIMATE_EXAMPLES = """\b
@@ -407,7 +407,7 @@ def _cluster_column(records: Records) -> str:
 
 
 def _clusters_by_id(records: Records, identifier: str, cluster: str | None) -> dict[str, str]:
-    from scdp.table.records import complete_column, unique_ids
+    from scdp.table import complete_column, unique_ids
 
     ids = unique_ids(records, identifier)
     clusters = complete_column(records, cluster or _cluster_column(records))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scdp._typing import Integers
 from scdp.errors import InputError, MissingExtraError
-from scdp.table.records import Column, EncodedColumn
+from scdp.table import Column, EncodedColumn
 
 STANDARD: tuple[str, ...] = ("lower", "punctuation", "accents", "spaces")
 

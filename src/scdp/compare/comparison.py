@@ -23,7 +23,7 @@ from scdp.compare.kinds import BUILT_IN, Kind, known_kinds
 from scdp.compare.languages import NameGroups, read_groups
 from scdp.compare.prepared import KEPT, LONGEST_CELL, Frequencies, Prepared, encode_cells, prepare_all
 from scdp.errors import InputError
-from scdp.table.records import Column, Records
+from scdp.table import Column, Records
 
 OPTIONS = ("scale", "separator", "threshold", "order", "region", "nicknames")
 # Options that `fit` learns where they are not given.

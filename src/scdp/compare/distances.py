@@ -18,7 +18,7 @@ from scdp._parallel import Progress
 from scdp._typing import Integers
 from scdp.compare.prepared import Prepared, distinct
 from scdp.errors import InputError
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 NOT_STORED = -1

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scdp._typing import Features, Floats, Groups, Integers
 from scdp.compare.comparison import Comparison
 from scdp.compare.prepared import MISSING, Frequencies, Prepared, own_counts, prepare_all, value_key
-from scdp.table.records import EncodedColumn, Records
+from scdp.table import EncodedColumn, Records
 from scdp.table.spec import Spec
 
 # All pairs of up to so many (about 2,450 records) are compared; of more records only candidates are.

@@ -30,7 +30,7 @@ from scdp.compare.cells import Frequencies as Frequencies
 from scdp.compare.cells import cell_text as cell_text
 from scdp.compare.scorers import Scorer
 from scdp.errors import InputError
-from scdp.table.records import Column, EncodedColumn, Records
+from scdp.table import Column, EncodedColumn, Records
 
 if TYPE_CHECKING:
     from scdp.compare.comparison import Comparison

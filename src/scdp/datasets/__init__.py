@@ -27,7 +27,7 @@ from scdp.datasets.entities import (
     make_people,
 )
 from scdp.errors import InputError
-from scdp.table.records import Column, Records
+from scdp.table import Column, Records
 
 __all__ = ["Labelled", "Task", "make_records", "make_tables"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp.table.records import Column
+from scdp.table import Column
 
 
 def _read_words() -> dict[str, Any]:

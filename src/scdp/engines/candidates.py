@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._parallel import Progress, count_workers, map_in_threads, stage
+from scdp._parallel import Progress, collection_paused, count_workers, give_back_memory, map_in_threads, stage
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.blocking import Blocking
 from scdp.blocking.by_size import BlockingReport, ChosenBlocking
@@ -27,13 +27,12 @@ from scdp.compare import Comparison
 from scdp.compare.features import MOST_PAIRS, Comparer, Pairs
 from scdp.conditions import Conditions
 from scdp.hashing import draw_strangers, scatter_rows
-from scdp.io.memory import collection_paused, give_back_memory
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
+from scdp.linkage.law import LaterPartners
 from scdp.linkage.prefilter import Prefilter, PrefilterRun, prefilter_all
-from scdp.linkage.sizes import LaterPartners
 from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
 from scdp.partitions import connected_components
-from scdp.table.records import Records
+from scdp.table import Records
 
 # The match rate is settled by the candidates of about so many records.
 SETTLED_BY = 20_000

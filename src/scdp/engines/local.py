@@ -36,19 +36,11 @@ from scdp._parallel import Progress
 from scdp._typing import Integers
 from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
-from scdp.engines.shards import (
-    MakeShard,
-    OnThisMachine,
-    Shard,
-    ShardDraws,
-    collect_draws,
-    plan_shards,
-    sample_in_threads,
-)
+from scdp.engines import MakeShard, OnThisMachine, Shard, ShardDraws, collect_draws, plan_shards, sample_in_threads
 from scdp.errors import InputError
-from scdp.io.atomic import PART, find_leftovers, remove
-from scdp.io.sealed import Damaged, read_sealed, write_sealed
-from scdp.linkage.ensemble import Ensemble
+from scdp.io import remove
+from scdp.io.atomic import PART, Damaged, find_leftovers, read_sealed, write_sealed
+from scdp.linkage import Ensemble
 from scdp.posterior.linked import LinkedDraws
 
 FORMAT = "scdp-shard-2"

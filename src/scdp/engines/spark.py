@@ -26,8 +26,8 @@ from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.compare.kinds import BUILT_IN
 from scdp.conditions import Conditions
+from scdp.engines import ENTRIES_AT_ONCE, BlockedDraws, Engine, InThreads, Shard, ties_of
 from scdp.engines.candidates import CUTS, MOST_CONNECTED, Blocked, index_records, link_pairs, settle
-from scdp.engines.shards import ENTRIES_AT_ONCE, BlockedDraws, Engine, InThreads, Shard, ties_of
 from scdp.engines.spark_candidates import candidate_pairs
 from scdp.engines.spark_tables import (
     SparkRecords,
@@ -44,11 +44,11 @@ from scdp.engines.spark_tables import (
     worker_errors,
 )
 from scdp.errors import InputError
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
 from scdp.linkage.prefilter import Prefilter, PrefilterRun
 from scdp.partitions import connected_components
 from scdp.posterior.linked import LabelFile, LinkedDraws
-from scdp.table.records import Records
+from scdp.table import Records
 
 
 class CompareJob(NamedTuple):

@@ -1,7 +1,10 @@
-"""Records on Spark: a DataFrame or Records enter; a table of row numbers and text cells leaves, in batches.
+"""Records and their keys on Spark: a DataFrame or Records enter; row numbers and text cells leave, in batches.
 
 Rows are numbered 0 to n - 1 by the order of the record ids, so that no result depends on the partitions.
 Columns are named by their place, because Spark takes names that differ in case or hold dots for others.
+
+Keys leave as (rule, key, row) entries, and texts by which records are sorted: made by the package's own KeyMaker batch
+by batch, because a hash depends on the text alone.
 """
 
 from __future__ import annotations
@@ -15,14 +18,20 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scdp._typing import Integers
+from scdp.blocking import Expression, text
+from scdp.blocking.keys import KeyMaker, TextColumns
+from scdp.blocking.rules import Equal, Identical, Neighbourhood, Overlap
 from scdp.errors import InputError, MissingExtraError
-from scdp.table.records import Records
+from scdp.hashing import scatter_rows
+from scdp.table import Records
+from scdp.texts import hash_texts
 
 OLDEST_JAVA = 17
 _OWN_ERROR = re.compile(r"scdp\.\S*Error: (.+)")
@@ -259,3 +268,141 @@ def batch_records(batch: Any, names: Sequence[str], source: str) -> Records:
     """The cells of a batch, whose columns after the first stand for `names`, as Records."""
     cells = (batch.column(i + 1).to_numpy(zero_copy_only=False) for i in range(len(names)))
     return Records(dict(zip(names, cells, strict=True)), source, integers(batch, ROW) + 1)
+
+
+NumberedRule = tuple[int, Equal | Identical | Overlap]
+ENTRIES = "rule int, key long, row long"
+CHAINED = "rule int, key long, place binary, row long"
+
+_MIDDLE = np.uint64(1 << 63)
+_NO_TEXT = b"\xff"  # No text holds this byte in UTF-8, so what is missing comes last.
+
+
+def key_entries(records: SparkRecords, rules: Sequence[NumberedRule]) -> Any:
+    """Every key of every record by the rules that put records into blocks."""
+    names = tuple(dict.fromkeys(column for _, rule in rules for column in rule.columns))
+    make = partial(_entries, tuple(rules), names, records.source)
+    return mapped(records.cells(names), make, ENTRIES)
+
+
+def _entries(rules: Sequence[NumberedRule], names: Sequence[str], source: str, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        maker, rows = KeyMaker(TextColumns(batch_records(batch, names, source))), integers(batch, ROW)
+        for number, rule in rules:
+            places, keys = maker.rule_keys(rule).entries()
+            yield batch_of(rule=_constant(number, len(keys)), key=signed(keys), row=rows[places])
+
+
+def signed(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Keys as Spark's whole numbers, in the same order."""
+    return (keys ^ _MIDDLE).view(np.int64)
+
+
+def _constant(number: int, times: int) -> NDArray[np.int32]:
+    return np.full(times, number, dtype=np.int32)
+
+
+def sorted_entries(records: SparkRecords, rules: Sequence[tuple[int, Neighbourhood]]) -> Any:
+    """The records that have a rule's first key, with the place at which they sort; ties are scattered."""
+    names = tuple(dict.fromkeys(column for _, rule in rules for column in rule.columns))
+    make = partial(_sorted_entries, tuple(rules), names, records.source)
+    return mapped(records.cells(names), make, CHAINED)
+
+
+def _sorted_entries(
+    rules: Sequence[tuple[int, Neighbourhood]], names: Sequence[str], source: str, batches: Iterable[Any]
+) -> Iterator[Any]:
+    for batch in batches:
+        columns, rows = TextColumns(batch_records(batch, names, source)), integers(batch, ROW)
+        for number, rule in rules:
+            values = [values_of(columns, key) for key in rule.keys]
+            here = np.flatnonzero([bool(value) for value in values[0]])
+            numbers: NDArray[Any] = rows[here]
+            yield batch_of(
+                rule=_constant(number, len(here)),
+                key=np.zeros(len(here), dtype=np.int64),
+                place=sort_places(
+                    [[value[row] for row in here.tolist()] for value in values], [scatter_rows(numbers), numbers]
+                ),
+                row=numbers,
+            )
+
+
+def sort_texts(records: SparkRecords, columns: Sequence[str]) -> Any:
+    """The place at which each record sorts by these columns, the first counting most; equal ones by row."""
+    make = partial(_sort_texts, tuple(columns), records.source)
+    return mapped(records.cells(columns), make, "row long, place binary")
+
+
+def _sort_texts(names: Sequence[str], source: str, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        columns, rows = TextColumns(batch_records(batch, names, source)), integers(batch, ROW)
+        values = [values_of(columns, text(name)) for name in names]
+        yield batch_of(row=rows, place=sort_places(values, [rows]))
+
+
+def values_of(columns: TextColumns, expression: Expression) -> list[str]:
+    """Each record's value of an expression of one key a record; "" where there is none."""
+    codes, texts = columns.encode(expression.columns)
+    values = [*expression.value_of_each(texts), ""]
+    return [values[code] for code in codes.tolist()]
+
+
+def sort_places(values: Sequence[Sequence[str]], numbers: Sequence[NDArray[np.int64]]) -> Any:
+    """Bytes that sort as the texts do, one after the other and those missing last, and then the numbers."""
+    import pyarrow as pa
+
+    tails = [b"".join(part) for part in zip(*map(_number_bytes, numbers), strict=True)]
+    heads = zip(*values, strict=True)
+    places = [b"".join([*map(_text_bytes, texts), tail]) for texts, tail in zip(heads, tails, strict=True)]
+    return pa.array(places, pa.binary())
+
+
+def _number_bytes(numbers: NDArray[np.int64]) -> list[bytes]:
+    content = numbers.astype(">i8").tobytes()
+    return [content[start : start + 8] for start in range(0, len(content), 8)]
+
+
+def _text_bytes(value: str) -> bytes:
+    # The zero byte ends a text so that a shorter one comes first; one inside is marked as not the end.
+    return value.encode().replace(b"\0", b"\0\1") + b"\0\0" if value else _NO_TEXT
+
+
+def varied_columns(records: SparkRecords, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns by how many distinct cleaned texts they have, most first; of equal ones the later first."""
+    from pyspark.sql import functions as F
+
+    make = partial(_distinct_texts, tuple(columns), records.source)
+    found = mapped(records.cells(columns), make, "column int, text long")
+    counts = dict(found.groupBy("column").agg(F.countDistinct("text")).collect())
+    order = sorted(range(len(columns)), key=lambda column: counts.get(column, 0))
+    return tuple(columns[column] for column in reversed(order))
+
+
+def _distinct_texts(names: Sequence[str], source: str, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        columns = TextColumns(batch_records(batch, names, source))
+        for number, name in enumerate(names):
+            hashes = hash_texts(columns.encode((name,))[1])
+            yield batch_of(column=_constant(number, len(hashes)), text=signed(hashes))
+
+
+class Run(NamedTuple):
+    """Records in sorted order; only those with the same rule and key are neighbours."""
+
+    rules: Integers
+    keys: Integers
+    rows: Integers
+
+    def joined(self, other: Run) -> Run:
+        return Run(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+
+    def last(self, n: int) -> Run:
+        return Run(*(part[max(len(part) - n, 0) :] for part in self))
+
+    def first(self, n: int) -> Run:
+        return Run(*(part[:n] for part in self))
+
+
+def empty_run() -> Run:
+    return Run(*(np.empty(0, dtype=np.int64) for _ in Run._fields))

@@ -37,7 +37,7 @@ from scdp.estimators.explanation import Explanation, check_pair, explain_pair, p
 from scdp.estimators.fitted import Fitted
 from scdp.estimators.inputs import UNKNOWN, Decisions, Rows, feature_names, rows_of, settle_conditions, spec_of
 from scdp.posterior import ConvergenceWarning, Posterior
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 

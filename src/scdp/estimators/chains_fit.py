@@ -16,9 +16,9 @@ from scdp.compare.distances import Distances
 from scdp.errors import InputError
 from scdp.estimators.inputs import Compared, Pair, Points, Precomputed, Rows
 from scdp.estimators.result import Learned
-from scdp.io.sealed import PlainParts, array_part, part
+from scdp.io.atomic import PlainParts, array_part, part
 from scdp.posterior import Posterior
-from scdp.table.records import records_from
+from scdp.table import records_from
 from scdp.table.spec_files import read_spec_text
 
 LOG_2PI = float(np.log(2 * np.pi))

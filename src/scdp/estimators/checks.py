@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scdp._parallel import count_workers
+from scdp._parallel import Need, count_workers
 from scdp._typing import Groups, Integers
 from scdp.chains.items import working_bytes
 from scdp.compare.distances import memory_bytes
@@ -31,13 +31,12 @@ from scdp.estimators.inputs import (
     compared_columns,
     n_pairs,
 )
-from scdp.io.memory import Need
 from scdp.linkage.sources import MOST_COORDINATES, MOST_PAIRS_TAUGHT, N_NEIGHBOURS, WALK_STEPS
 from scdp.partitions import canonical_labels
 from scdp.posterior.draws import count_bits
 from scdp.posterior.estimate import MAX_LABELS
+from scdp.table import Records, complete_column, records_from
 from scdp.table.propose import further_comparisons, join_comparisons, propose_columns
-from scdp.table.records import Records, complete_column, records_from
 from scdp.table.spec import Spec
 
 if TYPE_CHECKING:

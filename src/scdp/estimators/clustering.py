@@ -26,8 +26,8 @@ from scdp.estimators.checks import take_rows
 from scdp.estimators.inputs import Decisions, list_decisions
 from scdp.estimators.result import ClusterResult, UncertainPair
 from scdp.posterior import Posterior
+from scdp.table import Records, records_from, unique_ids
 from scdp.table.decisions import Decision
-from scdp.table.records import Records, records_from, unique_ids
 
 LOW, HIGH = 0.05, 0.95
 MOST_PAIRS = 10_000

@@ -18,7 +18,7 @@ from scdp.estimators.chains_fit import ChainsFit
 from scdp.estimators.checks import join_groups
 from scdp.estimators.fitted import ComparesItself, Contributing, Contributions, Fitted
 from scdp.estimators.inputs import Compared, Pair, spec_of
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
 from scdp.posterior.io import plot_steps
 from scdp.table.spec_files import in_words
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays, Floats, SmallIntegers
 from scdp.estimators.inputs import Compared, Pair, Rows
 from scdp.estimators.result import Calibration, Learned
-from scdp.io.sealed import PlainParts, array_part
+from scdp.io.atomic import PlainParts, array_part
 from scdp.partitions import canonical_labels
 from scdp.posterior import restrict_draws
 from scdp.posterior.draws import StoredDraws

@@ -21,8 +21,8 @@ from scdp.compare.distances import Distances, compute_distances, safe_unit, squa
 from scdp.compare.features import Comparer
 from scdp.conditions import Conditions, conditions_of
 from scdp.errors import InputError
+from scdp.table import Records, unique_ids
 from scdp.table.decisions import Constraints, Decision, read_decisions
-from scdp.table.records import Records, unique_ids
 from scdp.table.spec import Spec
 
 UNKNOWN = -1

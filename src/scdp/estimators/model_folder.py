@@ -24,9 +24,18 @@ from numpy.typing import NDArray
 from scdp import __version__
 from scdp.errors import InputError
 from scdp.estimators.result import FEW, Calibration, Learned
-from scdp.io.atomic import OLD, leftovers_of, make_stamp, part_of, release_stamp, remove, remove_leftovers, sync
-from scdp.io.sealed import PlainParts, part
-from scdp.io.untrusted import parse_json, read_arrays, read_bytes
+from scdp.io import parse_json, read_arrays, read_bytes, remove
+from scdp.io.atomic import (
+    OLD,
+    PlainParts,
+    leftovers_of,
+    make_stamp,
+    part,
+    part_of,
+    release_stamp,
+    remove_leftovers,
+    sync,
+)
 from scdp.posterior import Posterior
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from scdp.blocking.index import Oversized
 from scdp.errors import InputError
 from scdp.posterior import Posterior
 from scdp.posterior.io import make_pandas, make_polars, plot_reliability, plot_steps, rows_to_html
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 from scdp.table.spec_files import in_words
 from scdp.texts import number_values

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, alone or as a set, and folders that one process has to itself.
+"""Files that appear whole or not at all: alone, as a set, or sealed with a checksum.
 
 A set is written beside its targets and brought to the disk. Then a note of it is written, and by that the set counts
 as finished: every file gets its name, and the note is removed. What a process that was killed in between left is
@@ -6,6 +6,10 @@ finished by `recover`; an error in between is undone at once.
 
 Before a file gets its name it lies beside its target. The name there has the process, so that what dead processes left
 is known, and 64 random bits, so that nobody can put a link there beforehand.
+
+Sealed are files that are kept between runs: words and arrays enter, an .npz leaves. It is read without pickle and never
+through a link; a truncated or altered file is found out and raises `Damaged`. Of stored words and arrays those that
+belong there leave by name, and others are refused.
 """
 
 from __future__ import annotations
@@ -13,19 +17,22 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from scdp._typing import Arrays
 from scdp.errors import InputError
-from scdp.io.untrusted import parse_json, read_bytes
+from scdp.io import NO_FOLLOW, cannot_write, parse_json, read_arrays, read_bytes, remove
 
 PART, OLD, COMMIT = ".part", ".old", ".commit"
 STAMP = r"(\d+)-[0-9a-f]{16}"
-NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # What this process is writing; under its number there may also be what an earlier one of that number left.
 _own_stamps: set[str] = set()
 
@@ -81,15 +88,6 @@ def remove_leftovers(target: Path) -> None:
     """Remove the halves of a target that dead processes left."""
     for path, _ in leftovers_of(target, PART):
         remove(path)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or folder that may not be there; of a link only the link."""
-    with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
 
 
 def _is_own(entry: os.DirEntry[str]) -> bool:
@@ -165,7 +163,7 @@ class Staged:
                 _take_after(part, before)
             sync(part)
         except OSError as error:
-            raise _cannot_write(target, error) from error
+            raise cannot_write(target, error) from error
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         try:
@@ -235,7 +233,7 @@ def _write_note(note: Path, targets: Iterable[Path]) -> None:
             os.fsync(file.fileno())
         sync(note.parent)
     except OSError as error:
-        raise _cannot_write(note.parent, error) from error
+        raise cannot_write(note.parent, error) from error
 
 
 def _keep_old(target: Path, old: Path) -> None:
@@ -295,91 +293,6 @@ def _noted(note: Path) -> list[Path]:
     return [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-class FolderLock:
-    """A folder for one process at a time, made if need be; another one is refused with the process id of the first.
-
-    The system lets go of the lock when its process dies, however it dies: what a dead process held is free.
-    """
-
-    def __init__(self, folder: Path, where: str = "folder") -> None:
-        self._folder, self._where, self._handle = folder, where, -1
-
-    @property
-    def path(self) -> Path:
-        return self._folder / "lock"
-
-    def __enter__(self) -> Self:
-        from filelock import lock_descriptor
-
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            while not self._is_held():
-                self.release()
-                # Neither through a link nor waiting for a pipe.
-                flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
-                self._handle = os.open(self.path, flags, 0o644)
-                self._check_ordinary()
-                if not lock_descriptor(self._handle, blocking=False):
-                    self._refuse()
-            self._check_content()
-            with suppress(OSError):
-                # For others to read; on a full disk the lock holds without it.
-                os.ftruncate(self._handle, 0)
-                os.lseek(self._handle, 0, os.SEEK_SET)
-                os.write(self._handle, f"{os.getpid()}\n".encode())
-        except OSError as error:
-            # A file of the user's own that has this name would hold something.
-            if self._is_held() and not os.fstat(self._handle).st_size:
-                remove(self.path)
-            self.release()
-            raise _cannot_write(self.path if self.path.is_symlink() else self._folder, error) from error
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        with suppress(OSError):
-            self.path.unlink()
-        self.release()
-        if os.name == "nt":
-            # There, an open file cannot be removed.
-            remove(self.path)
-
-    def release(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-
-    def _check_ordinary(self) -> None:
-        """Refuse what has another name as well, or is no file: it is not ours to write to."""
-        status = os.fstat(self._handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            self._refuse_other()
-
-    def _check_content(self) -> None:
-        """Refuse a file of the user's own that happens to have this name."""
-        if not re.fullmatch(rb"(\d+\n)?", os.read(self._handle, 100)):
-            self._refuse_other()
-
-    def _refuse_other(self) -> NoReturn:
-        self.release()
-        raise InputError(f"{self.path}: is not a lock of scdp; remove it, or give another {self._where}")
-
-    def _refuse(self) -> NoReturn:
-        holder = ""
-        with suppress(OSError):
-            holder = os.read(self._handle, 20).decode(errors="replace").strip()
-        self.release()
-        raise InputError(
-            f"{self._folder}: another run (process {holder or 'unknown'}) works in it; "
-            f"wait for it, or give another {self._where}"
-        )
-
-    def _is_held(self) -> bool:
-        # Between opening and locking, the holder may have gone and taken the file with it.
-        with suppress(OSError):
-            return self._handle >= 0 and os.path.samestat(os.fstat(self._handle), os.lstat(self.path))
-        return False
-
-
 def sync(path: Path) -> None:
     """Have the disk keep a file, or the names in a folder."""
     if os.name == "nt":
@@ -398,7 +311,7 @@ def _replace(part: Path, target: Path) -> None:
     try:
         part.replace(target)
     except OSError as error:
-        raise _cannot_write(target, error) from error
+        raise cannot_write(target, error) from error
 
 
 def _sync_folders(targets: Iterable[Path]) -> None:
@@ -407,7 +320,7 @@ def _sync_folders(targets: Iterable[Path]) -> None:
         try:
             sync(folder)
         except OSError as error:
-            raise _cannot_write(folder, error) from error
+            raise cannot_write(folder, error) from error
 
 
 def write_text(path: Path, text: str, replace: bool = True) -> None:
@@ -421,5 +334,76 @@ def write_bytes(path: Path, content: bytes, replace: bool = True) -> None:
         staged.binary(path, content)
 
 
-def _cannot_write(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder")
+Words = dict[str, Any]
+ABOUT, CHECKSUM = "about", "checksum"
+
+
+class Damaged(Exception):
+    """The file is not what was once written."""
+
+
+def write_sealed(path: Path, about: Words, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write beside the target, have the disk keep it, then rename."""
+    text = json.dumps(about).encode()
+    members: dict[str, Any] = {**arrays, ABOUT: np.frombuffer(text, np.uint8)}
+    members[CHECKSUM] = np.frombuffer(bytes.fromhex(sum_arrays(members)), np.uint8)
+
+    def save(part: Path) -> None:
+        with part.open("wb") as file:
+            np.savez(file, allow_pickle=False, **members)
+
+    with Staged() as staged:
+        staged.write(path, save)
+
+
+def read_sealed(path: Path) -> tuple[Words, Arrays]:
+    """Words and arrays, checked against the checksum."""
+    try:
+        members = read_arrays(path, follow=False)
+        expected = members.pop(CHECKSUM).tobytes().hex()
+        if sum_arrays(members) != expected:
+            raise Damaged(f"{path}: its checksum is another")
+        about = parse_json(members.pop(ABOUT).tobytes().decode())
+    except (KeyError, ValueError) as error:
+        raise Damaged(f"{path}: cannot be read ({error})") from error
+    if not isinstance(about, dict):
+        raise Damaged(f"{path}: has no words")
+    return about, members
+
+
+def sum_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A sum over names, kinds, shapes and values, in any order of the names."""
+    total = blake2b(digest_size=32)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        total.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        total.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+    return total.hexdigest()
+
+
+PlainParts = dict[str, Any]
+
+
+def part(parts: Mapping[str, Any], name: str) -> Any:
+    """A stored part that must be there."""
+    if name not in parts:
+        raise InputError(f"{name!r} is missing")
+    return parts[name]
+
+
+def array_part(
+    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int | None, ...], kinds: str = "f"
+) -> NDArray[Any]:
+    """A stored array of the given shape (None = any length) and kind of numbers."""
+    array: NDArray[Any] = part(arrays, name)
+    fits = len(shape) == array.ndim and all(
+        wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if length is None else str(length) for length in shape)
+        raise InputError(f"{name!r} has shape {array.shape}, and it should be ({wanted})")
+    if array.dtype.kind not in kinds:
+        raise InputError(f"{name!r} holds {array.dtype}, which is not what belongs there")
+    if array.dtype.kind == "f" and not np.isfinite(array).all() and "nan" not in kinds:
+        raise InputError(f"{name!r} holds a number that is not finite")
+    return array

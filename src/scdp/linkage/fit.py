@@ -16,9 +16,9 @@ import numpy as np
 from scdp._parallel import Progress, StepProgress
 from scdp._typing import Integers
 from scdp.compare.features import Layout, Pairs
-from scdp.linkage.ensemble import GROWTH, Ensemble
+from scdp.linkage import GROWTH, Ensemble
 from scdp.linkage.evidence import Evidence, TableEvidence
-from scdp.linkage.sizes import third_of_sizes
+from scdp.linkage.law import third_of_sizes
 from scdp.linkage.training.folds import (
     LabelledPairs,
     LabelledSource,

@@ -1,4 +1,4 @@
-"""The law of a partition given the scores of pairs, and its conditional likelihood. Draws are made in `forward`.
+"""The law of a partition given the scores of pairs, and its conditional likelihood. Draws are made in `sampling`.
 
 A pair that is not here is known to be far apart: its score is the floor, and items that no chain of pairs connects
 are never in one cluster.
@@ -9,6 +9,23 @@ taken out and placed again, given all others, a fixed number of times. Records a
 cluster, so then whole clusters are taken: each of two or more stays or joins another of two or more as a record would,
 with the weight times exp(merge), and every record is placed once more. A draw is exact: the law of this process is the
 model.
+
+How two constants of the law are set to a table is here as well: the weight of a third record, by the sure pairs of the
+table (`estimate_third`), and the line between matches and strangers, by labels taught elsewhere (`propose_moves`).
+
+In any order of the records, a cluster of n has one record with each of 0, 1, ..., n - 1 later partners. So how many
+records have one sure later partner or more, two or more, and three or more tells how many clusters there are of one,
+two and more records, also where only some of the records are looked at.
+
+Members learn from a few labelled records, among which hardly any strangers look alike. There a steeper score costs
+nothing, and in a larger table it would move the line between matches and strangers by many nats, a different number
+for each member. So no member's line may lie further beyond that of the evidence than theirs do in the mean. How much
+of that gap is taken back as well is told by the labelled matches, which are a sample of the table's: what is called a
+match must be so for most of them, and for few other pairs.
+
+In a table that is much larger the line may lie too near to the matches as well: pairs that agree in what is rare there
+have more evidence than any labelled pair had, and what members make of it was never seen. The same labelled matches
+tell how far it is to be moved towards the evidence.
 """
 
 from __future__ import annotations
@@ -19,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp._compile import kernel
-from scdp._typing import Floats, Integers
+from scdp._typing import Features, Floats, Integers
 from scdp.compare.features import Neighbours
 
 OPEN = -1
@@ -241,3 +258,184 @@ def sample_cluster(
     if n_touched == 0:
         return OPEN
     return choose(n_touched, touched, total, met, size, 1, weights.bias, weights, uniform)
+
+
+# The weight of a third record beside that of a second, in the logarithm, where nothing is known of a table.
+START_THIRD = float(np.log(0.5))
+# Sure pairs have the first of these log-odds that leaves so many records with a later partner, or else the last.
+SURE, ENOUGH_PARTNERS = (6.0, 4.0, 2.0), 50
+# Where hardly any record is alone or in a pair, the weight would have no upper end, and clusters would run away.
+MOST_THIRD = 3.0
+# So many clusters of two records or more tell half of what there is to tell.
+FEW_REPEATED = 20.0
+
+
+class TaughtThird(NamedTuple):
+    """The weight of a third record by labelled clusters, and how many of these have two records or more."""
+
+    weight: float = START_THIRD
+    n_repeated: int = 0
+
+    def move_to(self, found: float) -> float:
+        """What is added to the weight in a table that says another: the less, the more was labelled."""
+        return (found - self.weight) * FEW_REPEATED / (FEW_REPEATED + self.n_repeated)
+
+
+NOTHING_TAUGHT = TaughtThird()
+
+
+class LaterPartners(NamedTuple):
+    """Of each pair the record that it shows a later partner of, -1 for none; and how many records were looked at."""
+
+    record: Integers
+    n_records: int
+
+
+def third_of_sizes(sizes: Integers, growth: float) -> TaughtThird:
+    """By clusters of known sizes."""
+    partners = tuple(int(np.maximum(sizes - least, 0).sum()) for least in (1, 2, 3))
+    weight = _weigh_third(partners, int(sizes.sum()), growth, START_THIRD)
+    return TaughtThird(weight, int((sizes > 1).sum()))
+
+
+def estimate_third(later: LaterPartners, log_odds: Floats, growth: float, start: float = START_THIRD) -> float:
+    """The weight by the sure pairs of a table, `log_odds` being those of all; where they tell nothing it is `start`."""
+    for sure in SURE:
+        record = later.record[(log_odds >= sure) & (later.record >= 0)]
+        partners = np.unique(record, return_counts=True)[1]
+        if len(partners) >= ENOUGH_PARTNERS:
+            break
+    some = tuple(int((partners >= least).sum()) for least in (1, 2, 3))
+    return _weigh_third(some, later.n_records, growth, start)
+
+
+def _weigh_third(partners: tuple[int, ...], n_records: int, growth: float, start: float) -> float:
+    """From the numbers of records with one later partner or more, two or more, and three or more.
+
+    A record that is taken out comes back to a cluster of one or of more as often as such clusters have members to lose;
+    `growth` already weighs a cluster of two.
+    """
+    first, second, third = partners
+    n_repeated, n_larger = first - second, second - third
+    # Sure pairs need not be all those of a cluster, and then the counts are not those of clusters either.
+    n_pairs = max(n_repeated - n_larger, 0)
+    n_alone = max(n_records - 2 * first + second, 0)
+    # Records of clusters of three or more, by cluster that they could come back to; and the same of pairs.
+    comes_to_more = (second + 2 * n_larger + 0.5) / (n_repeated + 1.0)
+    comes_to_one = (2 * n_pairs + 1.0) / (n_alone + 1.0)
+    found = min(float(np.log(comes_to_more / comes_to_one) - growth * np.log(2.0)), MOST_THIRD)
+    told = n_repeated / (n_repeated + FEW_REPEATED)
+    return told * found + (1.0 - told) * start
+
+
+# Of labelled matches at most so many are kept.
+MOST_MATCHES = 400
+# Pairs are undecided by the evidence up to these log-odds; fewer such pairs than the second number tell nothing.
+UNDECIDED, FEWEST_UNDECIDED = 6.0, 5
+# All pairs from these log-odds on are looked at, and so many of the rest.
+LIKELY, SOME_OTHERS = -6.0, 50_000
+# How much of the way back to the evidence is tried, with few labelled matches; with so many it is half as much, since
+# they have taught the members where the line is.
+RETURNS, MANY_MATCHES = np.array([0.0, 0.25, 0.5, 0.75, 1.0]), 10.0
+# How far the line is moved towards the evidence where it lies on the other side of it, and how much less likely the
+# next step is before labelled matches are looked at.
+LIFTS = np.arange(0.0, 6.5, 0.5)
+LIFT_SCALE = 1.0
+# Some labelled matches are poor, and are together by others of their cluster: so many may be any pair of the table.
+POOR_SHARE = 0.1
+
+
+class Matches(NamedTuple):
+    """Labelled matches: features, what each counts, and among how many records their rarity was counted.
+
+    `optimism` is how many nats members that learned from a match say more for it than members that did not: new matches
+    of a table are like the latter.
+    """
+
+    features: Features
+    weight: Floats
+    n_records: int
+    optimism: Floats
+
+    @classmethod
+    def sample(
+        cls, features: Features, weight: Floats, n_records: int, optimism: Floats, rng: np.random.Generator
+    ) -> Self:
+        """Some of the matches, which count as much together as all of them."""
+        if len(weight) > MOST_MATCHES:
+            chosen = np.sort(rng.choice(len(weight), MOST_MATCHES, replace=False))
+            total = weight.sum()
+            features, weight, optimism = features[chosen], weight[chosen], optimism[chosen]
+            weight = weight * (total / weight.sum())
+        return cls(features, weight, n_records, optimism)
+
+    def among(self, n_records: int, rarity: Integers) -> Features:
+        """Features as they would be among so many records; those at the places `rarity` are nats of common values.
+
+        Two of the records that have a value are the match itself; the others grow with the table.
+        """
+        features = self.features.copy()
+        for place in np.unique(rarity[rarity >= 0]):
+            nats = features[:, place].astype(np.float64)
+            others = np.maximum(np.exp(-nats) - 2.0 / self.n_records, 0.0)
+            features[:, place] = np.where(nats > 0.0, -np.log(2.0 / n_records + others), nats)
+        return features
+
+
+def choose_looked_at(log_odds: Floats) -> tuple[Integers, Floats]:
+    """Pairs by their log-odds by the evidence: all that may be matches, and some others; how many each stands for."""
+    likely, others = np.flatnonzero(log_odds >= LIKELY), np.flatnonzero(log_odds < LIKELY)
+    step = max(len(others) // SOME_OTHERS, 1)
+    some = others[::step]
+    each = np.concatenate([np.ones(len(likely)), np.full(len(some), len(others) / max(len(some), 1))])
+    return np.concatenate([likely, some]), each
+
+
+def measure_gaps(scores: Floats, log_ratio: Floats, log_odds: float) -> Floats | None:
+    """By member, how far its scores (members, pairs) lie above the evidence where the evidence is undecided.
+
+    None where too few pairs are.
+    """
+    by_evidence = log_ratio + log_odds
+    undecided = np.abs(by_evidence) < UNDECIDED
+    if undecided.sum() < FEWEST_UNDECIDED:
+        return None
+    weight = 1.0 / np.cosh(by_evidence[undecided] / 2.0) ** 2
+    gaps: Floats = (scores[:, undecided] - log_ratio[undecided]) @ weight / weight.sum()
+    return gaps
+
+
+def propose_moves(gap: float, n_matches: float) -> tuple[Floats, Floats]:
+    """How far down the line may be moved, with so many labelled matches, and the logarithm of how likely before.
+
+    It is moved down where it lies above the evidence by a gap, and up (below 0) where it lies below.
+    """
+    if gap >= 0.0:
+        return gap * RETURNS * MANY_MATCHES / (MANY_MATCHES + n_matches), np.zeros(len(RETURNS))
+    lifts = LIFTS[-gap >= LIFTS]
+    return -lifts, -lifts / LIFT_SCALE
+
+
+def weigh_moves(
+    moves: Floats, before: Floats, log_odds: Floats, each: Floats, of_matches: Floats, weight: Floats
+) -> Floats:
+    """How likely each move down is, by what is called a match after it; `before` is the logarithm of that before.
+
+    `log_odds` are of pairs of the table, which stand for `each` pairs, and `of_matches` those of labelled matches. A
+    match is drawn from the pairs of the table by their probabilities, but for a few that may be any pair.
+    """
+    likelihood = before.copy()
+    for place, move in enumerate(moves):
+        claimed = (each / (1.0 + np.exp(move - log_odds))).sum()
+        known = 1.0 / (1.0 + np.exp(move - of_matches)) / max(claimed, 1e-300)
+        likelihood[place] += weight @ np.log((1.0 - POOR_SHARE) * known + POOR_SHARE / each.sum())
+    found: Floats = np.exp(likelihood - likelihood.max())
+    return found / found.sum()
+
+
+def spread_moves(moves: Floats, probability: Floats, n_members: int) -> Floats:
+    """A move for each member: together they stand for the probabilities."""
+    upto = np.cumsum(probability)
+    places = np.searchsorted(upto, (np.arange(n_members) + 0.5) / n_members * upto[-1])
+    spread: Floats = moves[places]
+    return spread

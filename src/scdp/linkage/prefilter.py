@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Features, Floats, Integers
 from scdp.compare.features import Comparer, Pairs
-from scdp.linkage.ensemble import Ensemble, believable_rates
+from scdp.linkage import Ensemble, believable_rates
 from scdp.linkage.evidence import TableEvidence, thin
+from scdp.linkage.law import LaterPartners
 from scdp.linkage.levels import EDGES
-from scdp.linkage.sizes import LaterPartners
 
 # Pairs that are less likely than this by the evidence are dropped: log-odds. Where the learned score finds matches
 # among them the cut is lower, down to the second; of all that may be matches, at most this share is dropped.

@@ -22,7 +22,7 @@ from scdp.conditions import Conditions
 from scdp.errors import InputError
 from scdp.hashing import draw_strangers
 from scdp.linkage.training.folds import LabelledPairs, choose_whole, take_whole_clusters
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 N_NEIGHBOURS = (10, 20)

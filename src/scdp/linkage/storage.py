@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from scdp._typing import Arrays
 from scdp.compare.features import Columns
 from scdp.errors import InputError
-from scdp.io.sealed import PlainParts, array_part, part
-from scdp.linkage.ensemble import MOST_KNOTS, Ensemble, Knots, Parameters
+from scdp.io.atomic import PlainParts, array_part, part
+from scdp.linkage import MOST_KNOTS, Ensemble, Knots, Parameters
 from scdp.linkage.evidence import Evidence, TableEvidence
+from scdp.linkage.law import MOST_MATCHES, Matches, TaughtThird
 from scdp.linkage.levels import N_LEVELS
-from scdp.linkage.location import MOST_MATCHES, Matches
-from scdp.linkage.sizes import TaughtThird
 from scdp.linkage.sources import VectorView
 from scdp.linkage.trees import Trees
 

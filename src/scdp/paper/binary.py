@@ -38,7 +38,7 @@ from scdp.paper.surface import (
     sample_pairs,
     score_cuts,
 )
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 RATIO = (sqrt(5) - 1) / 2

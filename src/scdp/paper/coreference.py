@@ -19,10 +19,10 @@ import numpy as np
 
 from scdp.datasets import Labelled, Task
 from scdp.errors import InputError
-from scdp.io.untrusted import read_bytes
+from scdp.io import read_bytes
 from scdp.paper.files import require
 from scdp.paper.tables import read_text
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

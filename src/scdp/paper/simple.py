@@ -33,7 +33,7 @@ from scdp.paper.surface import (
     pair_features,
     take_raw,
 )
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 

@@ -27,7 +27,7 @@ from scdp._typing import Features, Floats, Integers
 from scdp.compare.distances import Distances, PairLayout, compute_distances
 from scdp.errors import InputError
 from scdp.linkage.training.folds import canonical_labels as canonical_labels
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 
 

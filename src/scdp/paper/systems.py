@@ -23,9 +23,9 @@ from scdp._typing import Integers
 from scdp.datasets import Labelled
 from scdp.errors import InputError
 from scdp.estimators.inputs import Compared, codes
+from scdp.paper import DRAWN_BY_SEED, FEATURES, TASKS, Problem, join_parts, name_within_groups, parent
 from scdp.paper.surface import take_raw
-from scdp.paper.tasks import DRAWN_BY_SEED, FEATURES, TASKS, Problem, join_parts, name_within_groups, parent
-from scdp.table.records import Records
+from scdp.table import Records
 
 Advance = Callable[[float], None]
 # Draws of each chain that are scored, evenly spread over the kept ones.

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scdp.datasets import Labelled, Task
 from scdp.errors import InputError
 from scdp.paper.files import NAMES, Source, Vector, columns_of, find, find_source, read_rda, require
+from scdp.table import Column, Records, complete_column, records_from, unique_ids
 from scdp.table.readers import read_records
-from scdp.table.records import Column, Records, complete_column, records_from, unique_ids
 
 TRAIN_DIGITS = (1, 3, 5, 8, 9)
 TEST_DIGITS = (0, 2, 4, 6, 7)

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from scdp._typing import Floats, Integers, SmallIntegers
 from scdp.errors import InputError, MissingExtraError
+from scdp.io import read_arrays
 from scdp.io.atomic import Staged
-from scdp.io.untrusted import read_arrays
 from scdp.partitions import name_by_first
 from scdp.posterior.draws import PackedDraws, StoredDraws
 from scdp.posterior.recorder import pack_draws
-from scdp.table.records import records_from
+from scdp.table import records_from
 
 if TYPE_CHECKING:
     from scdp.posterior import Posterior

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scdp._parallel import count_workers, map_in_threads
+from scdp._parallel import count_workers, free_bytes, map_in_threads
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
-from scdp.io.memory import free_bytes
 from scdp.io.targets import quote_name
 from scdp.posterior.io import IntervalTable
 

@@ -320,7 +320,7 @@ def write_outputs(result: ClusterResult, model: Estimator, outputs: Outputs, for
         if pairs is not None:
             _stage_pairs(staged, pairs, result, at_least)
         if golden is not None:
-            from scdp.results.golden import make_golden
+            from scdp.results.estimate import make_golden
 
             rules = {} if result.spec is None else dict(result.spec.golden)
             stage_table(staged, golden, make_golden(result, rules))
@@ -329,7 +329,7 @@ def write_outputs(result: ClusterResult, model: Estimator, outputs: Outputs, for
 
 def _stage_pairs(staged: Staged, path: Path, result: ClusterResult, at_least: float) -> None:
     from scdp.io.targets import write_parquet
-    from scdp.results.golden import list_pairs
+    from scdp.results.estimate import list_pairs
 
     columns = list_pairs(result, at_least)
     if path.suffix.lower() == ".parquet":

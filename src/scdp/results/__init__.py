@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp import __version__
+from scdp._parallel import Need, require
 from scdp._typing import Floats, Integers
 from scdp.errors import InputError
 from scdp.estimators.clustering import uncertain_pairs
@@ -36,16 +37,15 @@ from scdp.estimators.fitted import Reliability
 from scdp.estimators.model_folder import FILES as MODEL_FILES
 from scdp.estimators.model_folder import POSTERIOR, load_model
 from scdp.estimators.result import ClusterResult, Learned, add_clusters, read_blocking_report, summary_to_html
+from scdp.io import parse_json, read_bytes, sum_file
 from scdp.io.atomic import Staged, recover
-from scdp.io.memory import Need, require
 from scdp.io.targets import check_target, parquet_names, quote_name, read_parquet, write_parquet
-from scdp.io.untrusted import parse_json, read_bytes, sum_file
 from scdp.partitions import name_by_first, number_first
 from scdp.posterior import Posterior
 from scdp.posterior.io import IntervalTable, make_pandas, make_polars
 from scdp.posterior.query import DrawTable, free_names, query_draws
+from scdp.table import Records
 from scdp.table.readers import read_records
-from scdp.table.records import Records
 
 if TYPE_CHECKING:
     from scdp.estimators import Estimator

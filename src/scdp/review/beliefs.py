@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
-from scdp.engines.shards import label_by_first
+from scdp.engines import label_by_first
 from scdp.partitions import ComponentItems, find_components, take_columns
 from scdp.posterior import Posterior
 from scdp.posterior.pairs import count_pairs_by_component

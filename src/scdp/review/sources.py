@@ -16,11 +16,11 @@ import numpy as np
 from scdp._parallel import Progress, map_in_threads
 from scdp._typing import Booleans, Floats, Integers, SmallIntegers
 from scdp.compare.features import MOST_PAIRS, Comparer, Neighbours, Pairs
+from scdp.engines import label_by_first
 from scdp.engines.candidates import Blocked, compare_candidates
-from scdp.engines.shards import label_by_first
 from scdp.estimators.inputs import Compared
 from scdp.hashing import draw_strangers
-from scdp.linkage.ensemble import NEGLIGIBLE, Ensemble
+from scdp.linkage import NEGLIGIBLE, Ensemble
 from scdp.linkage.fit import Choices
 from scdp.linkage.prefilter import prefilter_all
 from scdp.linkage.sampling import sample_partition, stream_of
@@ -29,8 +29,8 @@ from scdp.resolver_fit import ResolverFit
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import no_others
 from scdp.review.view import PairEvidence, TableView
+from scdp.table import Records
 from scdp.table.decisions import Constraints
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from scdp._typing import Features, Integers
 from scdp.compare.features import Comparer
 from scdp.errors import InputError
 from scdp.estimators.explanation import lose_each
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
 from scdp.report import escape
 from scdp.review import Posed, Session
 from scdp.review.beliefs import Beliefs
-from scdp.table.records import Records
+from scdp.table import Records
 from scdp.table.spec import Spec
 from scdp.table.spec_files import in_words
 

@@ -18,7 +18,8 @@ import numpy as np
 from scdp.errors import InputError
 from scdp.estimators import Estimator
 from scdp.estimators.model_folder import load_model
-from scdp.io.atomic import FolderLock, recover
+from scdp.io import FolderLock
+from scdp.io.atomic import recover
 from scdp.resolver_fit import ResolverFit
 from scdp.store.files import (
     DECISIONS,
@@ -48,8 +49,8 @@ from scdp.store.placement import (
     place_few,
     settle_store,
 )
+from scdp.table import Records, check_no_zero, records_from, unique_ids
 from scdp.table.decisions import Constraints, Decision, read_decisions
-from scdp.table.records import Records, check_no_zero, records_from, unique_ids
 
 # If more than one in so many records is looked at, all are drawn; else only entities near those that are.
 PLACED_ALONE = 10

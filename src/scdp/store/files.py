@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from scdp.errors import InputError
-from scdp.io.atomic import OLD, PART, Staged, find_leftovers, remove, write_text
+from scdp.io import parse_json, read_bytes, remove, sum_file
+from scdp.io.atomic import OLD, PART, Staged, find_leftovers, write_text
 from scdp.io.targets import stage_table
-from scdp.io.untrusted import parse_json, read_bytes, sum_file
+from scdp.table import Column, Records
 from scdp.table.decisions import Decision
 from scdp.table.readers import read_parquet
-from scdp.table.records import Column, Records
 
 MANIFEST, MODEL, DECISIONS, LOCK = "store.json", "model", "decisions.jsonl", "lock"
 FORMAT, VERSION = "scdp-store", 2

@@ -20,18 +20,18 @@ from scdp._typing import Booleans, Features, Integers, SmallIntegers
 from scdp.compare import Comparison
 from scdp.compare.features import Comparer, Pairs, ValueCounts
 from scdp.conditions import Conditions
-from scdp.engines.shards import InThreads
+from scdp.engines import InThreads
 from scdp.estimators import Estimator
 from scdp.estimators.checks import labels_from
 from scdp.estimators.inputs import Compared, settle_conditions
 from scdp.hashing import N_STRANGERS, draw_strangers
-from scdp.linkage.ensemble import Ensemble
-from scdp.linkage.sizes import LaterPartners
+from scdp.linkage import Ensemble
+from scdp.linkage.law import LaterPartners
 from scdp.partitions import connected_components
 from scdp.posterior import Posterior, pack_linked
 from scdp.resolver_fit import ResolverFit
+from scdp.table import Column, Records
 from scdp.table.decisions import Decision
-from scdp.table.records import Column, Records
 from scdp.table.spec import Spec
 
 WORDS = re.compile(r"\w+")

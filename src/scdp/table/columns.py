@@ -16,8 +16,7 @@ from scdp.compare.cells import cell_text, placeholder_key
 from scdp.compare.content import has_street_word
 from scdp.compare.languages import word_set
 from scdp.compare.names import has_legal_form
-from scdp.table import forms
-from scdp.table.records import Records
+from scdp.table import Records, forms
 
 MOST, MANY, SOME, FEW = 0.9, 0.7, 0.3, 0.05
 FEW_RECORDS = 20

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scdp.errors import InputError
-from scdp.io.untrusted import parse_json, parse_json_object, read_bytes
+from scdp.io import parse_json, parse_json_object, read_bytes
+from scdp.table import LONGEST_ID
 from scdp.table.readers import read_records
-from scdp.table.records import LONGEST_ID
 
 Kind = Literal["same", "different", "cannot tell"]
 KINDS: tuple[str, ...] = get_args(Kind)

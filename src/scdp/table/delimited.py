@@ -13,7 +13,7 @@ from scdp._compile import kernel
 from scdp._parallel import count_workers, map_in_threads
 from scdp._typing import Integers
 from scdp.hashing import MIXER
-from scdp.table.records import MOSTLY_DISTINCT, Column, EncodedColumn, Records, header_names, records_of_encoded
+from scdp.table import MOSTLY_DISTINCT, Column, EncodedColumn, Records, header_names, records_of_encoded
 from scdp.texts import Codes
 
 Bytes = NDArray[np.uint8]

@@ -13,9 +13,9 @@ from scdp.compare import Comparison
 from scdp.compare.cells import cell_text
 from scdp.compare.languages import words_of
 from scdp.errors import InputError
+from scdp.table import Records
 from scdp.table.columns import ColumnLook, look_at
 from scdp.table.forms import has_capital
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 # Comparisons are proposed for at most so many columns.

@@ -22,10 +22,10 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from scdp._parallel import Need, require
 from scdp.errors import InputError
-from scdp.io.memory import Need, require
-from scdp.io.untrusted import largest_unpacked, open_ordinary, read_bytes
-from scdp.table.records import (
+from scdp.io import largest_unpacked, open_ordinary, read_bytes
+from scdp.table import (
     LARGEST_SPARSE,
     SPARSE_TIMES,
     Records,

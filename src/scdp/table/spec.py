@@ -9,7 +9,7 @@ from typing import Any
 
 from scdp.compare import Comparison
 from scdp.errors import InputError
-from scdp.table.records import LONGEST_ID, Records, unique_ids
+from scdp.table import LONGEST_ID, Records, unique_ids
 
 ID_COLUMNS = ("id", "record_id", "unique_id", "rec_id")
 CLUSTER_COLUMNS = ("cluster", "cluster_id", "entity")
@@ -34,7 +34,7 @@ def find_id_column(records: Records, others: tuple[str | None, ...] = ()) -> str
 
     Examples
     --------
-    >>> from scdp.table.records import records_from
+    >>> from scdp.table import records_from
     >>> find_id_column(records_from({"name": ["Ann", "Bob"], "Customer ID": ["7", "8"]}))
     'Customer ID'
     """

@@ -18,10 +18,10 @@ from scdp.compare import Comparison, ComparisonError, make_comparison
 from scdp.compare.languages import NameGroups
 from scdp.compare.prepared import Frequencies, cell_text
 from scdp.errors import InputError
-from scdp.io.untrusted import parse_json, read_bytes
+from scdp.io import parse_json, read_bytes
+from scdp.table import Records
 from scdp.table.propose import propose_columns
 from scdp.table.readers import WANTED, WANTED_NAMES, find_frequencies, find_nicknames
-from scdp.table.records import Records
 from scdp.table.spec import Spec
 
 COLUMN_KEYS = ("entity", "id", "group", "source")

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from scdp.errors import InputError
-from scdp.io.untrusted import largest_unpacked, parse_json, parse_json_object, read_at_most
-from scdp.table.records import (
+from scdp.io import largest_unpacked, parse_json, parse_json_object, read_at_most
+from scdp.table import (
     LARGEST_SPARSE,
     SPARSE_TIMES,
     KnownTexts,

@@ -14,8 +14,8 @@ from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.chains import State
 from scdp.chains.arithmetic import BOTH, KEPT, OPENED
+from scdp.chains.distances import BATCH, add_products, position_of, sums_by_cluster
 from scdp.chains.distances.centroids import Centroids, Coupling, log_coupling_by_distance, separation_from, set_size
-from scdp.chains.distances.rows import BATCH, add_products, position_of, sums_by_cluster
 from scdp.chains.items import LANES, DistanceItems
 
 

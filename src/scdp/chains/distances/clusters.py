@@ -27,6 +27,17 @@ from scdp.chains.arithmetic import (
     lowest_empty,
     n_distinct,
 )
+from scdp.chains.distances import (
+    BATCH,
+    ROUNDING,
+    add_to_scatter,
+    cluster_scatters,
+    empty_scatters,
+    local_slots,
+    position_of,
+    sums_by_cluster,
+    weights_by_position,
+)
 from scdp.chains.distances.centroid_moves import (
     add_log_couplings_by_distance,
     item_joins,
@@ -44,17 +55,6 @@ from scdp.chains.distances.centroids import (
     presence_by_position,
     separation_by_distance,
     separation_prior_by_distance,
-)
-from scdp.chains.distances.rows import (
-    BATCH,
-    ROUNDING,
-    add_to_scatter,
-    cluster_scatters,
-    empty_scatters,
-    local_slots,
-    position_of,
-    sums_by_cluster,
-    weights_by_position,
 )
 from scdp.chains.distances.types import (
     resample_mean_variance_by_distance,

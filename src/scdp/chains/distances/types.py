@@ -18,7 +18,7 @@ from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.chains import State
 from scdp.chains.arithmetic import choose, log_table, lowest_empty, slot_counts, sum_of_logs
-from scdp.chains.distances.rows import (
+from scdp.chains.distances import (
     ROUNDING,
     TURNS,
     Members,

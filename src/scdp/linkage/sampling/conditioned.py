@@ -4,13 +4,18 @@ In a component of up to 7 free records the draw is exact: the process of the law
 conditions hold, and if they still do not the partition is drawn from the enumerated law of those that keep them. Both
 are the law of the process given the conditions.
 
-In a larger component, if some tries of the process do not keep the conditions, records are placed within them
-(within.py).
+In a larger component, if some tries of the process do not keep the conditions, records are placed within them: by the
+process of the law without choices that break one. A group of records that are the same comes as one record, whose score
+with a cluster is the mean over its members, and clusters that it must not join have no weight. This keeps every
+condition, and is not the law of the process given the conditions: how far it is from that is measured by
+`benchmarks/known_law.py`.
 
 As everywhere, all chance follows from the names of records, the draw, and the number of the try.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,51 +25,15 @@ from scdp._typing import Floats, Integers
 from scdp.compare.features import Neighbours
 from scdp.conditions import Limits
 from scdp.hashing import mix_keys
-from scdp.linkage.law import OPEN, Weights
-from scdp.linkage.sampling import Names, Room, connect, make_room, place_component, uniform
-from scdp.linkage.sampling.enumeration import MOST_RECORDS, enumerate_law, look_at_few
-from scdp.linkage.sampling.within import make_bounds, place_within
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights, choose
+from scdp.linkage.sampling import Names, Room, connect, make_room, place_component, shuffle, uniform
+from scdp.linkage.sampling.enumeration import MOST_RECORDS, conditional_law, count_sources, keeps
 
 # Tries of the whole process. In components of more records all conditions hardly ever hold at once, and there is only
 # the first draw; so it is where records are only the same, which placing them within the conditions does as well.
 TRIES = 16
 MOST_TRIED = 30
 NOT_YET, NEVER = -1, -2
-
-
-@kernel
-def keeps(
-    items: Integers, first: int, last: int, cluster: Integers, limits: Limits, holds: Integers, home: Integers
-) -> bool:
-    """Whether the records of a component keep the conditions; `holds` counts the records of a source by cluster."""
-    kept = True
-    for place in range(first, last):
-        i = items[place]
-        group, source = limits.group[i], limits.source[i]
-        if group >= 0:
-            if home[group] < 0:
-                home[group] = cluster[i]
-            kept = kept and home[group] == cluster[i]
-        if source >= 0 and holds[cluster[i], source] > 1:
-            kept = False
-        for e in range(limits.start[i], limits.start[i + 1]):
-            kept = kept and cluster[limits.other[e]] != cluster[i]
-    for place in range(first, last):
-        group = limits.group[items[place]]
-        if group >= 0:
-            home[group] = OPEN
-    return kept
-
-
-@kernel
-def count_sources(
-    items: Integers, first: int, last: int, cluster: Integers, limits: Limits, holds: Integers, by: int
-) -> None:
-    """Add the placed records of a component to the counts of sources by cluster, or take them away."""
-    for place in range(first, last):
-        i = items[place]
-        if limits.source[i] >= 0 and cluster[i] >= 0:
-            holds[cluster[i], limits.source[i]] += by
 
 
 @kernel
@@ -78,59 +47,6 @@ def take_out(
         if cluster[i] >= 0:
             room.size[cluster[i]] -= 1
             cluster[i] = OPEN
-
-
-@kernel
-def conditional_law(
-    few_items: Integers,
-    neighbours: Neighbours,
-    score: Floats,
-    weights: Weights,
-    n_rescans: int,
-    known: Integers,
-    given_sizes: Integers,
-    limits: Limits,
-    holds: Integers,
-    home: Integers,
-    cluster: Integers,
-) -> tuple[Integers, Floats]:
-    """Clusters (partitions, records) that keep the conditions, and their probabilities summed up; none at a loss.
-
-    The records are not placed, before as after.
-    """
-    n = few_items.shape[0]
-    nothing = np.empty((0, n), np.int64), np.empty(0)
-    few, given = look_at_few(few_items, neighbours, score, weights, known, given_sizes)
-    if few.pair_met.shape[0] < n:
-        return nothing
-    states, law = enumerate_law(few, weights, n_rescans)
-    n_given, n_known = given.shape[0], given_sizes.shape[0]
-    labels = np.empty((states.shape[0], n), np.int64)
-    probability = np.empty(states.shape[0])
-    count = 0
-    for s in range(states.shape[0]):
-        for t in range(n):
-            k = states[s, t]
-            if k < n_given:
-                labels[count, t] = given[k]
-            else:
-                u = 0
-                while states[s, u] != k:
-                    u += 1
-                labels[count, t] = n_known + few_items[u]
-        for t in range(n):
-            cluster[few_items[t]] = labels[count, t]
-        count_sources(few_items, 0, n, cluster, limits, holds, 1)
-        if keeps(few_items, 0, n, cluster, limits, holds, home):
-            probability[count] = law[s]
-            count += 1
-        count_sources(few_items, 0, n, cluster, limits, holds, -1)
-    for t in range(n):
-        cluster[few_items[t]] = OPEN
-    total = np.cumsum(probability[:count])
-    if count == 0 or not total[-1] > 0.0:
-        return nothing
-    return labels[:count].copy(), total / total[-1]
 
 
 @kernel
@@ -252,3 +168,225 @@ def condition_draws(
                 room.size[k] += 1
             count_sources(few_items, 0, last - first, cluster, limits, holds, 1)
         draws[d] = cluster
+
+
+class Bounds(NamedTuple):
+    """Conditions of all records, and room to keep them: `holds` counts the records of a source by cluster.
+
+    Records of a group are a list: `next_of` leads from one to the next, and `leads` says which is the first. `chain`
+    has room for other such lists.
+    """
+
+    limits: Limits
+    holds: Integers
+    next_of: Integers
+    leads: NDArray[np.bool_]
+    chain: Integers
+
+
+@kernel
+def make_bounds(limits: Limits, known: Integers, n_clusters: int) -> Bounds:
+    """The lists of groups of free records, and room for counts of so many clusters."""
+    n = known.shape[0]
+    holds = np.zeros((n_clusters, limits.n_sources), np.int64)
+    next_of, leads, home = np.full(n, OPEN), np.ones(n, np.bool_), np.full(n, OPEN)
+    for i in range(n - 1, -1, -1):
+        if known[i] < 0 and limits.group[i] >= 0:
+            follower = home[limits.group[i]]
+            next_of[i] = follower
+            if follower >= 0:
+                leads[follower] = False
+            home[limits.group[i]] = i
+    return Bounds(limits, holds, next_of, leads, np.full(n, OPEN))
+
+
+@kernel
+def move(leader: int, next_of: Integers, k: int, cluster: Integers, bounds: Bounds, size: Integers) -> None:
+    """Bring the records of a list, which are in one cluster or in none, into another one, or out of all."""
+    source, holds = bounds.limits.source, bounds.holds
+    i = leader
+    while i >= 0:
+        for at, by in ((cluster[i], -1), (k, 1)):
+            if at >= 0:
+                size[at] += by
+                if source[i] >= 0:
+                    holds[at, source[i]] += by
+        cluster[i] = k
+        i = next_of[i]
+
+
+@kernel
+def choose_within(
+    leader: int,
+    next_of: Integers,
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    fewest: int,
+    constant: float,
+    cluster: Integers,
+    bounds: Bounds,
+    room: Room,
+    chance: float,
+) -> int:
+    """The cluster that the records of a list join, among those of `fewest` or more that they may join, or -1."""
+    size, met, total, touched = room.size, room.met, room.total, room.touched
+    limits, holds = bounds.limits, bounds.holds
+    n_touched, n_members = 0, 0
+    i = leader
+    while i >= 0:
+        n_members += 1
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            k = cluster[neighbours.other[e]]
+            if k < 0 or size[k] < fewest:
+                continue
+            if met[k] == 0:
+                touched[n_touched] = k
+                n_touched += 1
+            met[k] += 1
+            total[k] += score[neighbours.pair[e]] - weights.floor
+        i = next_of[i]
+    i = leader
+    while i >= 0:
+        for e in range(limits.start[i], limits.start[i + 1]):
+            k = cluster[limits.other[e]]
+            if k >= 0 and met[k] > 0:
+                met[k] = -1
+        if limits.source[i] >= 0:
+            for a in range(n_touched):
+                if holds[touched[a], limits.source[i]] > 0:
+                    met[touched[a]] = -1
+        i = next_of[i]
+    n_allowed = 0
+    for a in range(n_touched):
+        k = touched[a]
+        if met[k] > 0:
+            touched[n_allowed] = k
+            n_allowed += 1
+        else:
+            met[k] = 0
+            total[k] = 0.0
+    return choose(n_allowed, touched, total, met, size, n_members, constant, weights, chance)
+
+
+@kernel
+def place_leaders(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    stream: np.uint64,
+    scan: int,
+    names: Names,
+    leaders: Integers,
+    cluster: Integers,
+    bounds: Bounds,
+    room: Room,
+    n_free: int,
+) -> int:
+    """Take out each group, or single record, that is placed, and place it; how many numbers of clusters are free."""
+    size, free = room.size, room.free
+    shuffle(leaders, 0, leaders.shape[0], names, stream, scan, room.keys)
+    for leader in leaders:
+        before = cluster[leader]
+        if before >= 0:
+            move(leader, bounds.next_of, OPEN, cluster, bounds, size)
+            if size[before] == 0:
+                free[n_free] = before
+                n_free += 1
+        k = choose_within(
+            leader,
+            bounds.next_of,
+            neighbours,
+            score,
+            weights,
+            1,
+            weights.bias,
+            cluster,
+            bounds,
+            room,
+            uniform(names[leader], stream, scan),
+        )
+        if k < 0:
+            n_free -= 1
+            k = free[n_free]
+        move(leader, bounds.next_of, k, cluster, bounds, size)
+    return n_free
+
+
+@kernel
+def merge_leaders(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    stream: np.uint64,
+    scan: int,
+    names: Names,
+    items: Integers,
+    n_known: int,
+    cluster: Integers,
+    bounds: Bounds,
+    room: Room,
+    n_free: int,
+) -> int:
+    """Each new cluster of two records or more stays or joins another of two or more that it may join; free numbers."""
+    size, free, begins, chain = room.size, room.free, room.begins, bounds.chain
+    shuffle(items, 0, items.shape[0], names, stream, scan, room.keys)
+    for i in items:
+        begins[cluster[i]] = OPEN
+    for i in items[::-1]:
+        chain[i] = begins[cluster[i]]
+        begins[cluster[i]] = i
+    for leader in items:
+        own = cluster[leader]
+        if begins[own] != leader or own < n_known or size[own] < 2:
+            continue
+        move(leader, chain, OPEN, cluster, bounds, size)
+        k = choose_within(
+            leader,
+            chain,
+            neighbours,
+            score,
+            weights,
+            2,
+            weights.bias + weights.merge,
+            cluster,
+            bounds,
+            room,
+            uniform(names[leader], stream, scan),
+        )
+        move(leader, chain, own if k < 0 else k, cluster, bounds, size)
+        if k >= 0:
+            begins[k] = OPEN
+            free[n_free] = own
+            n_free += 1
+    return n_free
+
+
+# As `place_component`, and what conditions allow beside it: kernels take arrays and no objects, so the arguments of the
+# two are much alike.
+@kernel
+def place_within(
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    n_rescans: int,
+    stream: np.uint64,
+    names: Names,
+    items: Integers,
+    n_known: int,
+    cluster: Integers,
+    bounds: Bounds,
+    room: Room,
+) -> None:
+    """Place the free records of one component, none of which is placed yet, so that all conditions are kept."""
+    n_free = items.shape[0]
+    room.free[:n_free] = n_known + items
+    leaders = items[bounds.leads[items]]
+    for scan in range(1 + n_rescans):
+        n_free = place_leaders(neighbours, score, weights, stream, scan, names, leaders, cluster, bounds, room, n_free)
+    if weights.merge > NO_MERGE and items.shape[0] >= FEWEST_TO_MERGE:
+        scan = 1 + n_rescans
+        n_free = merge_leaders(
+            neighbours, score, weights, stream, scan, names, items, n_known, cluster, bounds, room, n_free
+        )
+        place_leaders(neighbours, score, weights, stream, scan + 1, names, leaders, cluster, bounds, room, n_free)

@@ -6,6 +6,8 @@ So is the pass in which whole clusters join others: a cluster has come if one of
 
 A state gives each record -1 (not placed), the number of a given cluster, or that of a new one, new ones in the order
 of their first records.
+
+Of these partitions those that keep conditions are the conditional law.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from numpy.typing import NDArray
 from scdp._compile import kernel
 from scdp._typing import Floats, Integers
 from scdp.compare.features import Neighbours
-from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
+from scdp.conditions import Limits
+from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, OPEN, Weights
 
 States = NDArray[np.int8]
 # Of more records and given clusters there are too many states.
@@ -320,3 +323,91 @@ def look_at_few(
         ),
         given,
     )
+
+
+@kernel
+def keeps(
+    items: Integers, first: int, last: int, cluster: Integers, limits: Limits, holds: Integers, home: Integers
+) -> bool:
+    """Whether the records of a component keep the conditions; `holds` counts the records of a source by cluster."""
+    kept = True
+    for place in range(first, last):
+        i = items[place]
+        group, source = limits.group[i], limits.source[i]
+        if group >= 0:
+            if home[group] < 0:
+                home[group] = cluster[i]
+            kept = kept and home[group] == cluster[i]
+        if source >= 0 and holds[cluster[i], source] > 1:
+            kept = False
+        for e in range(limits.start[i], limits.start[i + 1]):
+            kept = kept and cluster[limits.other[e]] != cluster[i]
+    for place in range(first, last):
+        group = limits.group[items[place]]
+        if group >= 0:
+            home[group] = OPEN
+    return kept
+
+
+@kernel
+def count_sources(
+    items: Integers, first: int, last: int, cluster: Integers, limits: Limits, holds: Integers, by: int
+) -> None:
+    """Add the placed records of a component to the counts of sources by cluster, or take them away."""
+    for place in range(first, last):
+        i = items[place]
+        if limits.source[i] >= 0 and cluster[i] >= 0:
+            holds[cluster[i], limits.source[i]] += by
+
+
+@kernel
+def conditional_law(
+    few_items: Integers,
+    neighbours: Neighbours,
+    score: Floats,
+    weights: Weights,
+    n_rescans: int,
+    known: Integers,
+    given_sizes: Integers,
+    limits: Limits,
+    holds: Integers,
+    home: Integers,
+    cluster: Integers,
+) -> tuple[Integers, Floats]:
+    """Clusters (partitions, records) that keep the conditions, and their probabilities summed up; none at a loss.
+
+    The records are not placed, before as after.
+    """
+    n = few_items.shape[0]
+    nothing = np.empty((0, n), np.int64), np.empty(0)
+    few, given = look_at_few(few_items, neighbours, score, weights, known, given_sizes)
+    if few.pair_met.shape[0] < n:
+        return nothing
+    states, law = enumerate_law(few, weights, n_rescans)
+    n_given, n_known = given.shape[0], given_sizes.shape[0]
+    labels = np.empty((states.shape[0], n), np.int64)
+    probability = np.empty(states.shape[0])
+    count = 0
+    for s in range(states.shape[0]):
+        for t in range(n):
+            k = states[s, t]
+            if k < n_given:
+                labels[count, t] = given[k]
+            else:
+                u = 0
+                while states[s, u] != k:
+                    u += 1
+                labels[count, t] = n_known + few_items[u]
+        for t in range(n):
+            cluster[few_items[t]] = labels[count, t]
+        count_sources(few_items, 0, n, cluster, limits, holds, 1)
+        if keeps(few_items, 0, n, cluster, limits, holds, home):
+            probability[count] = law[s]
+            count += 1
+        count_sources(few_items, 0, n, cluster, limits, holds, -1)
+    for t in range(n):
+        cluster[few_items[t]] = OPEN
+    total = np.cumsum(probability[:count])
+    if count == 0 or not total[-1] > 0.0:
+        return nothing
+    return labels[:count].copy(), total / total[-1]

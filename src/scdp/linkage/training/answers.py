@@ -17,7 +17,7 @@ from scdp._parallel import StepProgress
 from scdp._typing import Integers
 from scdp.compare.features import Pairs
 from scdp.conditions import Conditions
-from scdp.linkage.ensemble import Ensemble
+from scdp.linkage import Ensemble
 from scdp.linkage.training.folds import N_ORDERS, PreparedFold, TrainingFold, sample_matches
 from scdp.linkage.training.posterior import MODE_STEPS, PRIOR_SPREAD, UNTUNED, Prior, draw_members, maximise
 from scdp.table.decisions import Constraints

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.compare.features import Layout, Pairs
 from scdp.errors import InputError
-from scdp.linkage.ensemble import BASE, FLOOR, NEGLIGIBLE, Knots, Parameters, Places
+from scdp.linkage import BASE, FLOOR, NEGLIGIBLE, Knots, Parameters, Places
 from scdp.linkage.evidence import Evidence, TableEvidence, log_odds, member_weights
-from scdp.linkage.law import Placements
+from scdp.linkage.law import Matches, Placements
 from scdp.linkage.levels import levels_of
-from scdp.linkage.location import Matches
 
 Rows = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from scdp._typing import Booleans, Features, Floats, Integers
 from scdp.compare.features import Layout, Pairs
-from scdp.linkage.ensemble import Ensemble, Knots, Parameters, believable_rates
+from scdp.linkage import Ensemble, Knots, Parameters, believable_rates
 from scdp.linkage.evidence import Evidence, TableEvidence, log_odds
 from scdp.linkage.law import FEWEST_TO_MERGE, NO_MERGE, Weights
 from scdp.linkage.sampling import sample_partition, stream_of

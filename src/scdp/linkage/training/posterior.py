@@ -10,7 +10,7 @@ import numpy as np
 
 from scdp._parallel import map_in_threads
 from scdp._typing import Floats, Integers
-from scdp.linkage.ensemble import GROWTH, Knots, Parameters, add_back, add_up
+from scdp.linkage import GROWTH, Knots, Parameters, add_back, add_up
 from scdp.linkage.law import NO_MERGE, Placements, Weights, log_likelihood_grad
 from scdp.linkage.training.folds import PreparedFold, TrainingFold
 

@@ -18,7 +18,7 @@ from scdp.compare.features import Columns, Comparer, Pairs
 from scdp.linkage.evidence import Evidence, TableEvidence, log_odds, member_weights
 from scdp.linkage.levels import EDGES, N_LEVELS
 from scdp.linkage.training.folds import split_in_halves, take_whole_clusters
-from scdp.table.records import Records
+from scdp.table import Records
 
 # Fewer labelled clusters of two records or more do not tell what helps.
 FEWEST_TO_CHOOSE = 40

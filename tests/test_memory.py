@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from product_cases import citations, fitted_folder, rows_of, run, write_csv
-from scdp import SCDP, EntityResolver, Spec
+from scdp import SCDP, EntityResolver, Spec, io
+from scdp import _parallel as memory
+from scdp._parallel import Need
 from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.estimators import checks
-from scdp.io import memory, untrusted
-from scdp.io.memory import Need
 from scdp.linkage.sources import VectorView
 from scdp.table.readers import read_records
 
@@ -298,7 +298,7 @@ def test_a_small_file_takes_little_memory_however_large_it_might_be(tmp_path):
     (tmp_path / "model.json").write_text("{}")
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id\n1\n"))
     read_records(tmp_path / "a.csv.gz")
-    assert peak_of(lambda: untrusted.read_bytes(tmp_path / "model.json", 64 << 20)) < 4 << 20
+    assert peak_of(lambda: io.read_bytes(tmp_path / "model.json", 64 << 20)) < 4 << 20
     assert peak_of(lambda: read_records(tmp_path / "a.csv.gz")) < 4 << 20
 
 
