@@ -19,12 +19,11 @@ import numpy as np
 from benchmarks.resolver import clusters_of
 from scdp.compare.features import Columns, Comparer, Layout, Pairs
 from scdp.estimators.inputs import Points, codes
-from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.sources import RecordSource, VectorSource, VectorView, units
-from scdp.linkage.training import held_out
+from scdp.linkage.training import Choices, fit_ensemble, held_out
 from scdp.linkage.training.folds import LabelledSource
 from scdp.metrics import evaluate
-from scdp.paper import load_problem
+from scdp.paper.tasks import load_problem
 from scdp.posterior import Posterior
 from scdp.table import records_from
 

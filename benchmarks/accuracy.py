@@ -177,7 +177,7 @@ def crm_problems(labels: list[str], seed: int) -> Iterator[Problem]:
 
 def paper_task(name: str) -> Problem:
     """The paper's parts, with its own comparisons, with richer ones, and with those proposed."""
-    from scdp.paper import load_problem, name_within_groups
+    from scdp.paper.tasks import load_problem, name_within_groups
 
     problem = load_problem(name, 0)
     assert problem.spec is not None
@@ -222,9 +222,9 @@ def resolver(problem: Problem, spec: Spec, seed: int) -> Any:
 
 
 def modern_binary(problem: Problem, spec: Spec, seed: int) -> Any:
-    from scdp import paper
+    from scdp.paper import baselines
 
-    opponent = paper.ModernBinary(spec=spec)
+    opponent = baselines.ModernBinary(spec=spec)
     opponent.fit(problem.train.data, problem.train.clusters, problem.train.groups)
     return opponent.predict(problem.test.data, problem.test.groups)
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from scdp.compare import Comparison
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
-from scdp.paper import references_spec
+from scdp.paper.tasks import references_spec
 from scdp.table import Records
 from scdp.table.spec import Spec
 
@@ -32,7 +32,7 @@ COLUMNS = ("author", "title", "date", "venue")
 def citations() -> tuple[Records, str]:
     """2,000 citations: the Cora references, the first ones again at the end; or made-up ones."""
     try:
-        from scdp.paper.tables import load_cora
+        from scdp.paper.datasets import load_cora
 
         data = load_cora(merge_typo=True).data
         assert isinstance(data, Records)

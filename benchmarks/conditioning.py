@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from scdp import SCDP, metrics
-from scdp.paper import load_digits_task
+from scdp.paper.datasets import load_digits_task
 
 PAGE = Path(__file__).parent.parent / "docs" / "scdp3.md"
 START, END = "<!-- table: python -m benchmarks.conditioning -->", "<!-- end of table -->"

@@ -27,7 +27,8 @@ from scdp.chains.items import DistanceItems, ItemLayout, lay_out_distances
 from scdp.chains.split_merge import split_merge_by_distance
 from scdp.compare.distances import compute_distances
 from scdp.errors import DataNotFoundError
-from scdp.paper import load_references, references_spec
+from scdp.paper.datasets import load_references
+from scdp.paper.tasks import references_spec
 from scdp.table import Records
 
 TARGET = 4.0

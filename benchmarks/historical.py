@@ -22,7 +22,7 @@ from scdp.datasets import Labelled
 from scdp.linkage.prefilter import MOST_UNFILTERED
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.paper import load_historical
+from scdp.paper.datasets import load_historical
 from scdp.table.propose import proposed_comparisons
 from scdp.table.spec import Spec
 

@@ -107,7 +107,8 @@ def labelled(load: Callable[[], Any], spec: Spec | None = None) -> Items:
 
 def surnames(learn: str, test: str) -> Items:
     """Author mentions of one surname, learned on those of another."""
-    from scdp.paper import identity_spec, load_identity_full
+    from scdp.paper.datasets import load_identity_full
+    from scdp.paper.tasks import identity_spec
 
     found = load_identity_full()
     last = np.array([(cell or "").lower() for cell in found.data["last"]])
@@ -123,13 +124,14 @@ def made(kind: str) -> Items:
 
 
 def digits() -> Items:
-    from scdp.paper import load_digits_task
+    from scdp.paper.datasets import load_digits_task
 
     return labelled(lambda: load_digits_task(0))
 
 
 def paper(name: str) -> Items:
-    from scdp.paper import identity_spec, load_identity, load_references, references_spec
+    from scdp.paper.datasets import load_identity, load_references
+    from scdp.paper.tasks import identity_spec, references_spec
 
     if name == "references":
         return labelled(lambda: load_references("Freund"), replace(references_spec(), id=None))
@@ -137,16 +139,16 @@ def paper(name: str) -> Items:
 
 
 def loaders() -> dict[str, Callable[[], Items]]:
-    from scdp import paper
+    from scdp.paper import datasets
 
     return {
         "crm": crm,
         "abt-buy": lambda: linkage("abt-buy"),
         "dblp-acm": lambda: linkage("dblp-acm"),
-        "restaurant": lambda: labelled(paper.load_restaurant),
-        "febrl3": lambda: labelled(paper.load_febrl3),
-        "historical": lambda: labelled(lambda: paper.load_historical("5k")),
-        "rldata500": lambda: labelled(paper.load_rldata500),
+        "restaurant": lambda: labelled(datasets.load_restaurant),
+        "febrl3": lambda: labelled(datasets.load_febrl3),
+        "historical": lambda: labelled(lambda: datasets.load_historical("5k")),
+        "rldata500": lambda: labelled(datasets.load_rldata500),
         "references": lambda: paper("references"),
         "identity": lambda: paper("identity"),
         "surnames": lambda: surnames("chen", "wang"),
@@ -158,14 +160,14 @@ def loaders() -> dict[str, Callable[[], Items]]:
 
 def large_loaders() -> dict[str, Callable[[], Items]]:
     """Tables of which half are too many for all pairs; only if they are named."""
-    from scdp import paper
     from scdp.datasets import make_records
+    from scdp.paper import datasets
 
     return {
         "people-20k": lambda: labelled(lambda: make_records(20_000, kind="people", seed=15)),
         "citations-20k": lambda: labelled(lambda: make_records(20_000, kind="citations", seed=15)),
         "people-100k": lambda: labelled(lambda: make_records(100_000, kind="people", seed=5)),
-        "historical-50k": lambda: labelled(lambda: paper.load_historical("50k")),
+        "historical-50k": lambda: labelled(lambda: datasets.load_historical("50k")),
     }
 
 

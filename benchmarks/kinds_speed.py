@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from scdp.linkage.candidates import Blocked, prepare_blocked, settle
 
 from scdp import compare
 from scdp.compare import Comparison
 from scdp.datasets import make_records
-from scdp.linkage import candidates
+from scdp.engines import candidates
+from scdp.engines.candidates import Blocked, index_records, settle
 from scdp.linkage.prefilter import PrefilterRun
 from scdp.resolver import EntityResolver
 from scdp.table import Records
@@ -112,13 +112,13 @@ def prefiltered(proposal: list[Comparison], records: Records) -> tuple[float, in
     spec = model.fitted_spec_
     assert spec is not None
     blocked = Blocked(records, spec.fields, fitted.ensemble, lambda: fitted.ladder.choose(records, spec))
-    (search, rows, sample), comparer = prepare_blocked(blocked)
+    indexed = index_records(blocked)
     # As with millions of records.
     candidates.MOST_CANDIDATES = 0
-    prefilter = settle(blocked, comparer, sample).prefilter
+    prefilter = settle(blocked, indexed).prefilter
     assert prefilter is not None
-    run = PrefilterRun.of(prefilter, comparer)
-    parts = [search.pairs(part) for part in search.parts(rows)]
+    run = PrefilterRun.of(prefilter, indexed.comparer)
+    parts = [indexed.search.pairs(part) for part in indexed.search.parts(indexed.rows)]
     left, right = (np.concatenate([pairs[k] for pairs in parts]) for k in range(2))
     run.keep(left[:100], right[:100])
     return timed(lambda: run.keep(left, right)) / len(left), len(left)

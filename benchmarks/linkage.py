@@ -18,7 +18,7 @@ from scdp import EntityResolver, paper
 from scdp.datasets import Labelled
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.paper import load_febrl3, load_historical, load_restaurant
+from scdp.paper.datasets import load_febrl3, load_historical, load_restaurant
 from scdp.table.propose import proposed_comparisons
 from scdp.table.spec import Spec
 

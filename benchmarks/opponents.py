@@ -14,18 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from scdp import paper
 from scdp.datasets import Task
 from scdp.metrics import evaluate
-from scdp.paper import (
-    coreference_spec,
-    identity_spec,
-    load_coreference,
-    load_digits_task,
-    load_identity,
-    load_references,
-    references_spec,
-)
+from scdp.paper import baselines
+from scdp.paper.datasets import load_coreference, load_digits_task, load_identity, load_references
+from scdp.paper.tasks import coreference_spec, identity_spec, references_spec
 from scdp.table.spec import Spec
 
 ORACLES = ("OracleKMeans", "XingK", "XingKDiagonal")
@@ -37,17 +30,17 @@ TASKS: dict[str, tuple[Callable[[], Task], Spec | None]] = {
     "identity": (load_identity, identity_spec()),
     "coreference": (load_coreference, coreference_spec()),
 }
-SYSTEMS: dict[str, Callable[[Spec | None], paper.Baseline]] = {
-    "OracleKMeans": lambda spec: paper.OracleKMeans(spec=spec),
-    "XingK": lambda spec: paper.XingK(spec=spec, verbose=True),
-    "XingKDiagonal": lambda spec: paper.XingK(form="diagonal", spec=spec, verbose=True),
-    "DPMixture": lambda spec: paper.DPMixture(),
-    "Binary": lambda spec: paper.Binary(spec=spec, verbose=True),
-    "ModernBinary": lambda spec: paper.ModernBinary(spec=spec, verbose=True),
-    "GraphPartition": lambda spec: paper.GraphPartition(spec=spec, verbose=True),
-    "ClusterSVM": lambda spec: paper.ClusterSVM(spec=spec, verbose=True),
-    "SameHead": lambda spec: paper.SameHead(),
-    "NameMatch": lambda spec: paper.NameMatch(),
+SYSTEMS: dict[str, Callable[[Spec | None], baselines.Baseline]] = {
+    "OracleKMeans": lambda spec: baselines.OracleKMeans(spec=spec),
+    "XingK": lambda spec: baselines.XingK(spec=spec, verbose=True),
+    "XingKDiagonal": lambda spec: baselines.XingK(form="diagonal", spec=spec, verbose=True),
+    "DPMixture": lambda spec: baselines.DPMixture(),
+    "Binary": lambda spec: baselines.Binary(spec=spec, verbose=True),
+    "ModernBinary": lambda spec: baselines.ModernBinary(spec=spec, verbose=True),
+    "GraphPartition": lambda spec: baselines.GraphPartition(spec=spec, verbose=True),
+    "ClusterSVM": lambda spec: baselines.ClusterSVM(spec=spec, verbose=True),
+    "SameHead": lambda spec: baselines.SameHead(),
+    "NameMatch": lambda spec: baselines.NameMatch(),
 }
 ONLY = {
     "DPMixture": ("digits",),
@@ -102,7 +95,7 @@ def run(system: str, name: str, task: Task, spec: Spec | None) -> dict[str, Any]
     }
 
 
-def learned(model: paper.Baseline) -> dict[str, Any]:
+def learned(model: baselines.Baseline) -> dict[str, Any]:
     """What the system says it chose and used: numbers and short texts ending in an underscore."""
     simple = (int, float, str, tuple)
     return {k: v for k, v in vars(model).items() if k.endswith("_") and isinstance(v, simple)}

@@ -24,9 +24,17 @@ import numpy as np
 
 from scdp import SCDP, metrics
 from scdp.estimators.inputs import codes
-from scdp.paper import join_parts, load_references, references_spec
+from scdp.paper.datasets import (
+    TEST_DIGITS,
+    TRAIN_DIGITS,
+    draw_rows,
+    load_references,
+    load_usps,
+    shrink,
+    standardize_pixels,
+)
 from scdp.paper.surface import take_raw
-from scdp.paper.tables import TEST_DIGITS, TRAIN_DIGITS, draw_rows, load_usps, shrink, standardize_pixels
+from scdp.paper.tasks import join_parts, references_spec
 
 # What pixels in [-1, 1] are multiplied by.
 PIXEL_SCALES = {"pixels": 1.0, "sums": 4.0, "0-16": 8.0, "0-255": 127.5, "0-32": 16.0, "0-64": 32.0, "0-128": 64.0}
@@ -182,7 +190,7 @@ def draw_figure(path: Path, to: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    from scdp.paper import PUBLISHED
+    from scdp.paper.tasks import PUBLISHED
 
     fits = [each for each in read(path) if each["scale"] not in PIXEL_SCALES and "error" not in each["found"]]
     fits = [each for each in fits if each["scale"].replace(".", "").isdigit()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scdp import compare
-from scdp.paper import DOCUMENT, ENTITY, ID
+from scdp.paper.tasks import DOCUMENT, ENTITY, ID
 from scdp.table.spec import Spec
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from scdp import metrics
-from scdp.paper import find_published, load_problem
 from scdp.paper.systems import Effort, make_chain_runner
+from scdp.paper.tasks import find_published, load_problem
 
 VARIANTS = (
     "scdp1", "normalized", "mean", "published", "types", "density", "types:0.1", "density:0.1", "mean:0.1",

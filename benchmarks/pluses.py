@@ -15,7 +15,7 @@ import numpy as np
 
 from scdp import SCDP
 from scdp.metrics import f_score
-from scdp.paper import XingK
+from scdp.paper.baselines import XingK
 
 TRAINING = [(-3, -3), (-1.5, 3), (3, -2), (0, 0), (2, 2.5), (-3, 1), (1.2, -3.2), (3.3, 0.7)]
 TEST = [(-1, -1), (1, 0), (0, 1)]

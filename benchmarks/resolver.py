@@ -18,7 +18,7 @@ from scdp import EntityResolver, paper
 from scdp.datasets import Labelled
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
-from scdp.paper import load_problem, name_within_groups
+from scdp.paper.tasks import load_problem, name_within_groups
 
 TEXT = "references,references-kearns,references-schapire,identity,coreference"
 TASKS = ",".join([TEXT, *(f"digits-{seed}" for seed in range(10))])

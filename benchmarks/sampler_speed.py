@@ -22,7 +22,7 @@ from scdp.chains.arithmetic import n_distinct
 from scdp.chains.items import ItemLayout, Items, lay_out_vectors
 from scdp.chains.run import Schedule, constants_of, run_chains, streams, sweep
 from scdp.chains.vector_conditioned import conditioned_sweep, with_means
-from scdp.paper import load_digits_task
+from scdp.paper.datasets import load_digits_task
 from twins import vectors as plain
 
 PRIORS = Priors()

@@ -25,7 +25,7 @@ from product_cases import SPEC, fitted_folder
 from scdp import SCDP, Spec
 from scdp.errors import InputError
 from scdp.io import atomic
-from scdp.paper import load_ace
+from scdp.paper.datasets import load_ace
 from scdp.store.files import Manifest, read_manifest, write_manifest
 from scdp.table.decisions import Decision, append_decision, read_decisions
 from scdp.table.delimited import read_large

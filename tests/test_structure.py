@@ -25,7 +25,7 @@ NAMES_OF_THINGS = {
     "docs/": "restaurant",
     "src/scdp/paper/__init__.py": "restaurant",
     "src/scdp/paper/files.py": "restaurant",
-    "src/scdp/paper/tables.py": "restaurant",
+    "src/scdp/paper/datasets.py": "restaurant",
     "src/scdp/table/forms.py": "restaurant",
     "src/scdp/compare/content.py": "party",
 }

@@ -8,9 +8,9 @@ from typing import Any
 
 from benchmarks.paper_page.document import Block, Heading, Paragraph, TextTable
 from scdp.chains import STARTS
-from scdp.paper import FEATURES, METRICS, PUBLISHED, TASKS, parent
 from scdp.paper.results import Row, score
 from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import FEATURES, METRICS, PUBLISHED, TASKS, parent
 
 PAPER = "Daumé and Marcu, A Bayesian Model for Supervised Clustering with the Dirichlet Process Prior (JMLR 2005)"
 NAMES = tuple(name.upper() for name in METRICS)

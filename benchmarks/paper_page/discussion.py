@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 from benchmarks.paper_page.chapters import NONE, SUMMARY_SYSTEMS, score
 from benchmarks.paper_page.document import Block, Heading, Paragraph, TextTable
-from scdp.paper import FEATURES, PUBLISHED, TASKS
 from scdp.paper.results import Row
 from scdp.paper.systems import SYSTEMS
+from scdp.paper.tasks import FEATURES, PUBLISHED, TASKS
 
 # Metrics by name, by system.
 Scores = Mapping[str, Mapping[str, float]]

@@ -14,9 +14,9 @@ from benchmarks.paper_page.curves import Curve, Fits, fit_priors
 from benchmarks.paper_page.document import Block, Figure, Heading, Paragraph, TextTable
 from scdp.errors import MissingExtraError
 from scdp.io.atomic import write_bytes
-from scdp.paper import TASKS, load_problem
 from scdp.paper.results import Part
 from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS, load_problem
 
 MOST_TYPES = 8
 DATA, DIRICHLET, PITMAN_YOR = "#1f5fbf", "#111111", "#c8501e"

@@ -17,9 +17,9 @@ from benchmarks.paper_page.discussion import Remarks, claims_chapter, comparison
 from benchmarks.paper_page.document import Block, Heading, Paragraph, to_html, to_markdown
 from benchmarks.paper_page.figures import fit_tasks
 from scdp.errors import InputError
-from scdp.paper import TASKS
 from scdp.paper.results import Part, Parts, read_json, rows_of, write_atomically
 from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS
 
 TITLE = "The paper's tables, run again"
 DETAILS = "Behind the paper's tables"

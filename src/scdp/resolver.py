@@ -24,7 +24,7 @@ from scdp.engines import Engine, InThreads
 from scdp.estimators import Estimator
 from scdp.estimators.checks import Extent, at_least_one, sampling_needs, training_needs
 from scdp.estimators.inputs import Rows
-from scdp.linkage.fit import Choices
+from scdp.linkage.training import Choices
 from scdp.posterior import Posterior
 from scdp.posterior.estimate import check_answer
 from scdp.resolver_fit import ResolverFit
@@ -253,7 +253,7 @@ def compile_blocking() -> None:
 def compile_answers() -> None:
     """What samples, and chooses an answer; of pairs that nobody compared, by a law that nobody taught."""
     from scdp.compare.features import Columns, Pairs
-    from scdp.linkage.fit import draw_from_prior
+    from scdp.linkage.training import draw_from_prior
     from scdp.posterior.draws import ComponentDraws
 
     records, spec, _ = made_people()

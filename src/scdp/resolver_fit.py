@@ -29,10 +29,10 @@ from scdp.estimators.result import Calibration, Learned
 from scdp.io.atomic import PlainParts, array_part, part
 from scdp.linkage import Ensemble
 from scdp.linkage.evidence import LARGEST_RATE, log_odds
-from scdp.linkage.fit import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.prefilter import prefilter_all
 from scdp.linkage.sources import PairSource, RecordSource, VectorSource, VectorView, pairs_of, units
 from scdp.linkage.storage import ensemble_from_parts, ensemble_to_parts, number, view_from_parts, view_to_parts
+from scdp.linkage.training import Choices, draw_from_prior, fit_ensemble
 from scdp.linkage.training.folds import LabelledSource, check_teachable, take_whole_clusters, teaches
 from scdp.linkage.training.held_out import NOTHING_HELD_OUT, HeldOut
 from scdp.linkage.training.selection import select_comparisons

@@ -24,7 +24,7 @@ from scdp.blocking.learn import follow_links
 from scdp.blocking.training import Demand, Kept, choose_rules, draw_training_sample, drop_superfluous, find_greedy_path
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.paper import load_febrl3, load_restaurant
+from scdp.paper.datasets import load_febrl3, load_restaurant
 from scdp.table import records_from
 from scdp.table.spec import Spec
 

@@ -10,7 +10,7 @@ import pytest
 from scdp import compare
 from scdp.compare.distances import Distances, PairLayout, compute_distances, memory_bytes, squared_to_origin
 from scdp.errors import InputError
-from scdp.paper import references_spec
+from scdp.paper.tasks import references_spec
 from scdp.table import Records
 from scdp.table.spec import Spec
 
@@ -171,11 +171,11 @@ def test_two_thousand_records_fit_in_150_megabytes():
 
 @pytest.mark.parametrize("task", ["references", "identity", "coreference"])
 def test_the_papers_features_tell_same_from_different_on_the_real_sets(task, data_or_skip):
-    from scdp import paper
-    from scdp import paper as specs
+    from scdp.paper import datasets
+    from scdp.paper import tasks as specs
 
     with data_or_skip():
-        part = getattr(paper, f"load_{task}")().test
+        part = getattr(datasets, f"load_{task}")().test
     spec = getattr(specs, f"{task}_spec")()
     distances = compute_distances(part.data, spec)
     i, j = np.triu_indices(len(part), k=1)

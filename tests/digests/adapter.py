@@ -43,9 +43,9 @@ def run_on_spark(rows: Rows, new: Rows, session: Any) -> Results:
 
 def run_baseline(name: str, rows: Rows, new: Rows, settings: dict[str, Any]) -> Results:
     """Fit a baseline of the paper, and cluster new rows with it."""
-    from scdp import paper
+    from scdp.paper import baselines
 
-    baseline = getattr(paper, name)(**settings)
+    baseline = getattr(baselines, name)(**settings)
     told = {"gold": new.clusters} if name in ORACLES else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

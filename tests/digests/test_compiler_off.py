@@ -57,6 +57,7 @@ import json
 import sys
 
 import scdp.engines.candidates
+import scdp.hashing
 import scdp.resolver_fit
 from scdp import EntityResolver, Spec, compare
 
@@ -68,7 +69,7 @@ rows = {
     "tel": [f"0511 {k * 71717 % 99991:05d}" for k in who],
 }
 # Fewer random pairs: what is learned of them takes 50 passes over all.
-scdp.linkage.candidates.draw_strangers.__defaults__ = (2_000,)
+scdp.hashing.draw_strangers.__defaults__ = (2_000,)
 found = []
 model = EntityResolver(spec=spec, n_draws=4, random_state=0).fit(rows)
 found.append(model.predict(rows).tolist())

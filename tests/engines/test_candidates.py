@@ -29,9 +29,9 @@ from scdp.engines.candidates import (
 )
 from scdp.hashing import draw_strangers
 from scdp.linkage import prefilter
-from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.prefilter import CUT, prefilter_all
 from scdp.linkage.sources import RecordSource
+from scdp.linkage.training import Choices, fit_ensemble
 from scdp.table import records_from
 from scdp.table.spec import Spec
 

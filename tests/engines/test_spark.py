@@ -45,7 +45,7 @@ from scdp.engines.spark_tables import saved
 from scdp.errors import InputError
 from scdp.estimators.clustering import cluster_records
 from scdp.estimators.inputs import Compared
-from scdp.linkage.fit import Choices
+from scdp.linkage.training import Choices
 from scdp.resolver_fit import ResolverFit
 from scdp.table import Records, records_from
 from scdp.table.decisions import Decision
@@ -192,8 +192,8 @@ def check_counts_and_times(spark: Any) -> None:
     people = with_times(make_records(2_000, kind="people").data)
     blocked = blocked_by(taught_by(600, fields), people, fields)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scdp.linkage.candidates.MOST_CANDIDATES", 1_000)
-        patch.setattr("scdp.linkage.candidates.SETTLED_BY", 1_000)
+        patch.setattr("scdp.engines.candidates.MOST_CANDIDATES", 1_000)
+        patch.setattr("scdp.engines.candidates.SETTLED_BY", 1_000)
         assert check_compared(spark, blocked) > 500
         check_draws(spark, blocked)
 

@@ -11,8 +11,7 @@ from estimators.test_decided import ids_of, people
 from scdp.compare.features import Comparer, Pairs
 from scdp.conditions import Conditions, conditions_of
 from scdp.estimators.inputs import Compared
-from scdp.linkage.fit import Choices
-from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
+from scdp.linkage.training import Choices, ComparedPairs, learn_from_answers
 from scdp.resolver_fit import ResolverFit
 from scdp.review.sources import Learner
 from scdp.table.decisions import Constraints, Decision

@@ -15,10 +15,10 @@ from scdp.datasets import make_records
 from scdp.errors import InputError
 from scdp.linkage import BASE, Ensemble, believable_rates, fit
 from scdp.linkage.evidence import Evidence, TableEvidence, member_weights
-from scdp.linkage.fit import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
 from scdp.linkage.law import MANY_MATCHES, NO_MERGE, RETURNS, Weights, measure_gaps
 from scdp.linkage.levels import levels_of
 from scdp.linkage.sources import PairSource, RecordSource, pairs_of
+from scdp.linkage.training import FEWEST_FOR_TREES, Choices, can_train_trees, fit_ensemble
 from scdp.linkage.training.folds import (
     LabelledPairs,
     PreparedFold,

@@ -13,8 +13,8 @@ from scdp.blocking.by_size import Ladder
 from scdp.compare.features import Columns
 from scdp.datasets import make_records
 from scdp.linkage import sources
-from scdp.linkage.fit import Choices, fit_ensemble
 from scdp.linkage.sources import RecordSource, choose_neighbourhoods
+from scdp.linkage.training import Choices, fit_ensemble
 from scdp.linkage.training import folds as training_folds
 from scdp.linkage.training.folds import MOST_RECORDS, LabelledPairs, learn_evidence, make_fold
 from scdp.table.spec import Spec

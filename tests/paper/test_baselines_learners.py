@@ -10,7 +10,7 @@ from baseline_cases import as_distances, blobs, exclusive_or, touching_bars
 from scdp import compare
 from scdp.errors import InputError
 from scdp.metrics import f_score
-from scdp.paper import Binary, ClusterSVM, GraphPartition, ModernBinary
+from scdp.paper.baselines import Binary, ClusterSVM, GraphPartition, ModernBinary
 from scdp.paper.binary import class_weights
 from scdp.paper.structured import TRIED_C, Intervals, Sheet, most_violating, score_pairs, sheets, sum_features
 from scdp.paper.surface import PairTable, compare_items

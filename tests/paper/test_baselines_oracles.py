@@ -10,7 +10,7 @@ from baseline_cases import PLUS_SPREADS, PLUS_TEST, PLUS_TRAINING, as_distances,
 from scdp.compare.distances import PairLayout
 from scdp.errors import InputError
 from scdp.metrics import f_score
-from scdp.paper import RCA, DPMixture, OracleKMeans, XingK
+from scdp.paper.baselines import RCA, DPMixture, OracleKMeans, XingK
 from scdp.paper.simple import covariance_within, variance_within
 from scdp.paper.surface import PairTable
 from scdp.paper.xing_k import (
@@ -199,7 +199,7 @@ def test_the_mixture_needs_whole_coordinates():
 
 
 def test_digits_oracle_k_means_is_near_the_paper(data_or_skip):
-    from scdp.paper import load_digits_task
+    from scdp.paper.datasets import load_digits_task
 
     with data_or_skip():
         tasks = [load_digits_task(seed=seed) for seed in range(10)]

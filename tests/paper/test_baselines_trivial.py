@@ -9,7 +9,8 @@ from sklearn.exceptions import NotFittedError
 
 from scdp import metrics
 from scdp.errors import InputError
-from scdp.paper import Coarse, Fine, NameMatch, SameHead, load_coreference, load_identity
+from scdp.paper.baselines import Coarse, Fine, NameMatch, SameHead
+from scdp.paper.datasets import load_coreference, load_identity
 from scdp.paper.surface import DocumentBaseline, canonical_labels, check_items, check_labels, split_by_group, take
 from scdp.table import Records
 

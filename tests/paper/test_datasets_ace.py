@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scdp.errors import InputError
-from scdp.paper import load_ace
+from scdp.paper.datasets import load_ace
 
 BODY = "Maria Lopez of Acme &amp; Sons met\nLopez in Bonn."
 SOURCE = f"<DOC>\n<DOCID> d1 </DOCID>\n<TEXT>\n{BODY}\n</TEXT>\n</DOC>\n"

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from scdp.cli import main
-from scdp.paper.tables import LOADERS, export_parts
+from scdp.paper.datasets import LOADERS, export_parts
 from scdp.table.readers import read_records
 
 

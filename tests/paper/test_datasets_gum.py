@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from scdp.errors import InputError
-from scdp.paper import coreference, load_coreference
+from scdp.paper import coreference
+from scdp.paper.datasets import load_coreference
 
 # The names that differ from the table derived before this extraction was written; ours are whole.
 BETTER_NAMES = {

@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scdp import paper
 from scdp.datasets import Labelled
 from scdp.errors import DataNotFoundError, InputError
-from scdp.paper import tables
-from scdp.paper.tables import is_written_by
+from scdp.paper import datasets
+from scdp.paper.datasets import is_written_by
 from scdp.table import records_from
 
 
@@ -47,7 +46,7 @@ def size(part) -> tuple[int, int]:
 
 def test_the_page_of_data_sets_shows_what_is_so(data_or_skip):
     with data_or_skip():
-        paper.load_references("Freund")
+        datasets.load_references("Freund")
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, root / ".ci" / "documents.py", root / "docs" / "datasets.md"], capture_output=True, text=True
@@ -58,16 +57,16 @@ def test_the_page_of_data_sets_shows_what_is_so(data_or_skip):
 @pytest.mark.parametrize(
     ("load", "records", "clusters"),
     [
-        (lambda: paper.load_usps(), 9298, 10),
-        (lambda: paper.load_cora(), 1916, 116),
-        (lambda: paper.load_cora(merge_typo=True), 1916, 115),
-        (lambda: paper.load_identity_full(), 18011, 4553),
-        (lambda: paper.load_restaurant(), 864, 752),
-        (lambda: paper.load_febrl3(), 5000, 2000),
-        (lambda: paper.load_rldata500(), 500, 450),
-        (lambda: paper.load_historical(), 5005, 479),
-        (lambda: paper.load_historical("50k"), 50578, 5156),
-        (lambda: paper.load_fake_1000(), 1000, 251),
+        (lambda: datasets.load_usps(), 9298, 10),
+        (lambda: datasets.load_cora(), 1916, 116),
+        (lambda: datasets.load_cora(merge_typo=True), 1916, 115),
+        (lambda: datasets.load_identity_full(), 18011, 4553),
+        (lambda: datasets.load_restaurant(), 864, 752),
+        (lambda: datasets.load_febrl3(), 5000, 2000),
+        (lambda: datasets.load_rldata500(), 500, 450),
+        (lambda: datasets.load_historical(), 5005, 479),
+        (lambda: datasets.load_historical("50k"), 50578, 5156),
+        (lambda: datasets.load_fake_1000(), 1000, 251),
     ],
 )
 def test_whole_sets_have_the_published_counts(load, records, clusters, data_or_skip):
@@ -84,7 +83,7 @@ def test_whole_sets_have_the_published_counts(load, records, clusters, data_or_s
 )
 def test_references_are_split_by_author(author, test, train, data_or_skip):
     with data_or_skip():
-        task = paper.load_references(author)
+        task = datasets.load_references(author)
     assert (size(task.test), size(task.train)) == (test, train)
     assert not set(task.test.clusters) & set(task.train.clusters)
     assert task.test.data.names == ("author", "title", "date", "venue")
@@ -98,13 +97,13 @@ def test_half_of_a_clusters_records_make_its_author():
 
 def test_references_can_keep_the_label_with_the_typo(data_or_skip):
     with data_or_skip():
-        task = paper.load_references("Freund", merge_typo=False)
+        task = datasets.load_references("Freund", merge_typo=False)
     assert task.train.n_clusters + task.test.n_clusters == 116
 
 
 def test_reference_fields_come_back_from_the_joined_text(data_or_skip):
     with data_or_skip():
-        cora = paper.load_cora()
+        cora = datasets.load_cora()
     assert sum(cell is not None for cell in cora.data["date"]) == 1697
     assert sum(cell is not None for cell in cora.data["venue"]) == 1736
     for mine, theirs in zip(cora.data.rows(), derived_table("cora-ksf-1916", "records.csv"), strict=True):
@@ -114,9 +113,9 @@ def test_reference_fields_come_back_from_the_joined_text(data_or_skip):
 @pytest.mark.parametrize(
     ("load", "folder"),
     [
-        (lambda: paper.load_restaurant(), "restaurant"),
-        (lambda: paper.load_febrl3(), "febrl3"),
-        (lambda: paper.load_rldata500(), "rldata500"),
+        (lambda: datasets.load_restaurant(), "restaurant"),
+        (lambda: datasets.load_febrl3(), "febrl3"),
+        (lambda: datasets.load_rldata500(), "rldata500"),
     ],
 )
 def test_raw_files_hold_what_the_derived_tables_hold(load, folder, data_or_skip):
@@ -131,7 +130,7 @@ def test_raw_files_hold_what_the_derived_tables_hold(load, folder, data_or_skip)
 
 def test_identity_has_the_sizes_of_the_paper(data_or_skip):
     with data_or_skip():
-        task = paper.load_identity()
+        task = datasets.load_identity()
     assert (size(task.train), size(task.test)) == ((1004, 232), (381, 96))
     assert not set(task.train.clusters) & set(task.test.clusters)
     assert "part" not in task.train.data.names
@@ -139,7 +138,7 @@ def test_identity_has_the_sizes_of_the_paper(data_or_skip):
 
 def test_coreference_counts_and_groups(data_or_skip):
     with data_or_skip():
-        task = paper.load_coreference()
+        task = datasets.load_coreference()
     assert (size(task.train), size(task.test)) == ((3847, 2032), (960, 509))
     assert task.test.data.names == ("name", "span", "head", "etype", "genre", "doc")
     for part in (task.train, task.test):
@@ -150,7 +149,7 @@ def test_coreference_counts_and_groups(data_or_skip):
 
 def test_digits_task_is_the_one_of_the_paper(data_or_skip):
     with data_or_skip():
-        task = paper.load_digits_task()
+        task = datasets.load_digits_task()
     assert (len(task.train), len(task.test)) == (635, 650)
     assert set(task.train.clusters) == {1, 3, 5, 8, 9}
     assert set(task.test.clusters) == {0, 2, 4, 6, 7}
@@ -164,7 +163,7 @@ def test_digits_task_is_the_one_of_the_paper(data_or_skip):
 
 def test_digits_task_repeats_by_seed_and_varies_between_seeds(data_or_skip):
     with data_or_skip():
-        first, again, other = (paper.load_digits_task(seed) for seed in (3, 3, 4))
+        first, again, other = (datasets.load_digits_task(seed) for seed in (3, 3, 4))
     assert np.array_equal(first.test.data, again.test.data)
     assert np.array_equal(first.train.ids, again.train.ids)
     assert not np.array_equal(first.test.ids, other.test.ids)
@@ -173,7 +172,7 @@ def test_digits_task_repeats_by_seed_and_varies_between_seeds(data_or_skip):
 
 def test_part_sizes_stay_near_the_papers_for_every_seed():
     plenty = np.full(5, 10_000)
-    totals = [tables.draw_sizes(np.random.default_rng([seed, 1]), plenty).sum() for seed in range(200)]
+    totals = [datasets.draw_sizes(np.random.default_rng([seed, 1]), plenty).sum() for seed in range(200)]
     assert min(totals) >= 600
     assert max(totals) <= 730
     assert len(set(totals)) > 50
@@ -181,20 +180,20 @@ def test_part_sizes_stay_near_the_papers_for_every_seed():
 
 def test_shrinking_takes_the_means_of_blocks():
     image = np.array([[1.0, 3, 0, 0], [5, 7, 0, 8], [0, 0, 1, 1], [0, 4, 1, 1]])
-    np.testing.assert_array_equal(tables.shrink(image.reshape(1, 16), 2), [[4.0, 2.0, 1.0, 1.0]])
+    np.testing.assert_array_equal(datasets.shrink(image.reshape(1, 16), 2), [[4.0, 2.0, 1.0, 1.0]])
     with pytest.raises(InputError, match="image_size 3 does not divide 4"):
-        tables.shrink(image.reshape(1, 16), 3)
+        datasets.shrink(image.reshape(1, 16), 3)
 
 
 def test_a_constant_pixel_stays_zero():
-    scaled = tables.standardize_pixels(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]))
+    scaled = datasets.standardize_pixels(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]))
     np.testing.assert_array_equal(scaled[:, 0], 0)
     assert scaled[:, 1].var() == pytest.approx(1)
 
 
 def test_bundled_digits_stand_in_without_fetching(nothing_here, monkeypatch):
     monkeypatch.delenv("SCDP_OFFLINE")
-    task = paper.load_digits_task(seed=1, fallback=True)
+    task = datasets.load_digits_task(seed=1, fallback=True)
     assert "in place of USPS" in task.note
     assert set(task.test.clusters) == {0, 2, 4, 6, 7}
     assert 600 <= len(task.test) <= 730
@@ -202,26 +201,26 @@ def test_bundled_digits_stand_in_without_fetching(nothing_here, monkeypatch):
 
 def test_missing_set_says_which_file_where_and_how(nothing_here):
     with pytest.raises(DataNotFoundError) as caught:
-        paper.load_digits_task()
+        datasets.load_digits_task()
     message = str(caught.value)
     assert "usps/zip.train.gz" in message
     assert str(nothing_here) in message
     assert "scdp datasets fetch usps" in message
     with pytest.raises(DataNotFoundError, match=r"no public copy.*amir-zeldes/gum"):
-        paper.load_coreference()
+        datasets.load_coreference()
 
 
 @pytest.mark.parametrize(
     ("path", "content", "load"),
     [
-        ("cora-ksf-1916/raw/coraATDV.txt", b"cora\tlabel only\n", lambda: paper.load_cora()),
-        ("cora-ksf-1916/raw/coraATDV.txt", b"", lambda: paper.load_cora()),
-        ("cora-ksf-1916/raw/coraATDV.txt", b"\xff\xfe", lambda: paper.load_cora()),
-        ("febrl3/raw/dataset3.csv", b"rec_id, surname\nperson, a\n", lambda: paper.load_febrl3()),
-        ("restaurant/raw/restaurant.csv", b"id,name\n1,a\n", lambda: paper.load_restaurant()),
-        ("rldata500/raw/RLdata500.rda", b"no R file", lambda: paper.load_rldata500()),
-        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n", mtime=0), lambda: paper.load_usps()),
-        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n" * 99, mtime=0)[:-9], lambda: paper.load_usps()),
+        ("cora-ksf-1916/raw/coraATDV.txt", b"cora\tlabel only\n", lambda: datasets.load_cora()),
+        ("cora-ksf-1916/raw/coraATDV.txt", b"", lambda: datasets.load_cora()),
+        ("cora-ksf-1916/raw/coraATDV.txt", b"\xff\xfe", lambda: datasets.load_cora()),
+        ("febrl3/raw/dataset3.csv", b"rec_id, surname\nperson, a\n", lambda: datasets.load_febrl3()),
+        ("restaurant/raw/restaurant.csv", b"id,name\n1,a\n", lambda: datasets.load_restaurant()),
+        ("rldata500/raw/RLdata500.rda", b"no R file", lambda: datasets.load_rldata500()),
+        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n", mtime=0), lambda: datasets.load_usps()),
+        ("usps/zip.train.gz", gzip.compress(b"3 0.5\n" * 99, mtime=0)[:-9], lambda: datasets.load_usps()),
     ],
 )
 def test_damaged_files_are_named(path, content, load, nothing_here):
@@ -235,9 +234,9 @@ def test_damaged_files_are_named(path, content, load, nothing_here):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: paper.load_references("Knuth"),
-        lambda: paper.load_historical("7k"),
-        lambda: paper.load_digits_task(seed=-1),
+        lambda: datasets.load_references("Knuth"),
+        lambda: datasets.load_historical("7k"),
+        lambda: datasets.load_digits_task(seed=-1),
     ],
 )
 def test_wrong_arguments_are_refused(call):
@@ -248,35 +247,27 @@ def test_wrong_arguments_are_refused(call):
 def test_own_records_with_entity_id_and_group(tmp_path):
     place = tmp_path / "people.csv"
     place.write_text("key,who,name,page\na,1,Ann,p\nb,1,Anne,p\nc,2,Bo,q\n", encoding="utf-8")
-    found = paper.load_records(place, entity="who", id="key", group="page")
+    found = datasets.load_records(place, entity="who", id="key", group="page")
     assert found.clusters.tolist() == ["1", "1", "2"]
     assert found.ids.tolist() == ["a", "b", "c"]
     assert found.groups.tolist() == ["p", "p", "q"]
     assert found.data.names == ("name", "page")
-    assert paper.load_records(place, entity="who").ids.tolist() == [0, 1, 2]
+    assert datasets.load_records(place, entity="who").ids.tolist() == [0, 1, 2]
 
 
 def test_own_records_need_every_entity(tmp_path):
     place = tmp_path / "people.csv"
     place.write_text("who,name\n1,Ann\n,Bo\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"row 3.*'who'"):
-        paper.load_records(place, entity="who")
+        datasets.load_records(place, entity="who")
     with pytest.raises(InputError, match="no column 'entity'"):
-        paper.load_records(place, entity="entity")
+        datasets.load_records(place, entity="entity")
 
 
 def test_importing_the_loaders_stays_light():
     code = (
-        "import sys, scdp.paper as d; d.load_usps, d.load_records, d.load_ace;"
+        "import sys, scdp.paper.datasets as d; d.load_usps, d.load_records, d.load_ace;"
         "print({'sklearn', 'duckdb', 'numba', 'scipy', 'pandas'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_every_public_name_is_there():
-    assert set(paper.__all__) <= set(dir(paper))
-    for name in paper.__all__:
-        assert getattr(paper, name) is not None
-    with pytest.raises(AttributeError, match="load_nothing"):
-        paper.load_nothing

@@ -13,11 +13,11 @@ from scdp import compare, paper
 from scdp.compare.distances import compute_distances
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
-from scdp.paper import TASKS, Problem, choose_tasks, join_parts
 from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
 from scdp.paper.run import plan_jobs, run
 from scdp.paper.surface import take_raw
 from scdp.paper.systems import FULL, QUICK, SYSTEMS, TEXT, Effort, Outcome, Settings, Watch, choose_systems
+from scdp.paper.tasks import TASKS, Problem, choose_tasks, join_parts
 from scdp.table import records_from
 from scdp.table.spec import Spec
 

@@ -14,8 +14,8 @@ from benchmarks.paper_page.discussion import (
 from benchmarks.paper_page.document import Paragraph, TextTable
 
 from paper.test_experiments import part
-from scdp.paper import PUBLISHED
 from scdp.paper.results import rows_of
+from scdp.paper.tasks import PUBLISHED
 
 
 def table_of(blocks):

@@ -9,10 +9,10 @@ from benchmarks.paper_page.output import write_pages
 
 from paper.test_experiments import part
 from scdp.errors import InputError, MissingExtraError
-from scdp.paper import TASKS
 from scdp.paper import run as experiment_run
 from scdp.paper.results import Parts, rows_of, write_results
 from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS
 
 PNG = b"\x89PNG"
 SETTINGS = Settings(quick=True)

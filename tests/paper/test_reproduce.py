@@ -199,7 +199,7 @@ def test_dying_at_each_step_of_writing_it_ends_the_same(no_data, tmp_path, monke
 def test_real_digits(data_or_skip, tmp_path, monkeypatch):
     monkeypatch.setenv("SCDP_OFFLINE", "1")
     with data_or_skip():
-        from scdp.paper import load_usps
+        from scdp.paper.datasets import load_usps
 
         load_usps()
     assert reproduce("digits", "--out", tmp_path, "--systems", "coarse,fine", "--quick").exit_code == 0
@@ -215,7 +215,7 @@ def test_a_system_that_fails_leaves_the_others_and_is_tried_again(no_data, tmp_p
 
     arguments = ["digits", "--systems", "coarse,fine", "--quick", "--out", tmp_path / "out"]
     with monkeypatch.context() as patched:
-        patched.setattr("scdp.paper.Fine", Broken)
+        patched.setattr("scdp.paper.baselines.Fine", Broken)
         result = reproduce(*arguments)
     assert result.exit_code == 1
     assert "digits Fine failed (RuntimeError: out of luck)" in result.stderr

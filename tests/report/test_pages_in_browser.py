@@ -16,8 +16,8 @@ from browser import LAPTOP, MISSING, PHONE, open_browser
 from paper.test_experiments import part
 from paper.test_experiments_page import IMAGES, TYPES
 from report_cases import made_result
-from scdp.paper import TASKS
 from scdp.paper.systems import SYSTEMS, Settings
+from scdp.paper.tasks import TASKS
 from scdp.report.outputs import write_report
 
 # The smallest letters of a picture that can be read on a phone, in CSS pixels.

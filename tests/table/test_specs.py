@@ -12,7 +12,7 @@ from benchmarks import paper_specs as specs
 from scdp import compare
 from scdp.compare import kinds
 from scdp.errors import InputError
-from scdp.paper import coreference_spec, identity_spec, references_spec
+from scdp.paper.tasks import coreference_spec, identity_spec, references_spec
 from scdp.table import Records
 from scdp.table.propose import propose
 from scdp.table.spec import Spec

@@ -265,7 +265,7 @@ def _tables(name: str, own: Path | None, n_records: int | None) -> dict[str, Any
         if own is not None:
             raise InputError(f"{name!r} is made up here; leave --from out")
         return dict(make_tables(name, n_records))
-    from scdp.paper.tables import OWN, export_parts, list_sets
+    from scdp.paper.datasets import OWN, export_parts, list_sets
 
     if n_records is not None:
         raise InputError(f"{name!r} has the records it has; --records is for {', '.join(TUTORIAL_TABLES)}")
@@ -370,10 +370,10 @@ def reproduce(
     takes an hour or more. Every finished part is kept at once, so an interrupted run goes on with the same command
     and --resume.
     """
-    from scdp.paper import choose_tasks
     from scdp.paper.results import write_results
     from scdp.paper.run import run
     from scdp.paper.systems import BOTH, Settings, choose_systems
+    from scdp.paper.tasks import choose_tasks
 
     settings = Settings(quick, chains, sweeps, repeats, seed, features or ("unit" if quick else BOTH))
     tasks = choose_tasks(task, quick)

@@ -30,7 +30,7 @@ from scdp.hashing import draw_strangers, scatter_rows
 from scdp.linkage import Ensemble
 from scdp.linkage.law import LaterPartners
 from scdp.linkage.prefilter import Prefilter, PrefilterRun, prefilter_all
-from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
+from scdp.linkage.training import ComparedPairs, learn_from_answers
 from scdp.partitions import connected_components
 from scdp.table import Records
 

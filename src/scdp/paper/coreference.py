@@ -20,8 +20,7 @@ import numpy as np
 from scdp.datasets import Labelled, Task
 from scdp.errors import InputError
 from scdp.io import read_bytes
-from scdp.paper.files import require
-from scdp.paper.tables import read_text
+from scdp.paper.files import read_text, require
 from scdp.table import records_from
 
 if TYPE_CHECKING:

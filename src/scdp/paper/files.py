@@ -400,3 +400,11 @@ class _Reader:
 
     def _error(self, what: str) -> InputError:
         return InputError(f"{self._source} {what} (byte {self._at}): get the file again")
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file of a data set."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); get the file again") from error

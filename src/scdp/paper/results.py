@@ -18,8 +18,8 @@ from scdp import metrics
 from scdp.errors import InputError
 from scdp.io import parse_json, read_bytes, remove
 from scdp.io.atomic import PART, Staged, find_leftovers, write_bytes
-from scdp.paper import FEATURES, METRICS, TASKS, Problem, find_published
 from scdp.paper.systems import SYSTEMS, Outcome, Settings, System
+from scdp.paper.tasks import FEATURES, METRICS, TASKS, Problem, find_published
 
 Part = dict[str, Any]
 # What a run writes beside its parts.

@@ -22,9 +22,9 @@ from scdp.errors import InputError
 from scdp.estimators.checks import FEWER_DRAWS, Extent, chain_needs, split_groups
 from scdp.estimators.inputs import Compared, Points
 from scdp.io import FolderLock
-from scdp.paper import DRAWN_BY_SEED, Problem, load_problem
 from scdp.paper.results import Part, Parts, check_results_target, score_part
 from scdp.paper.systems import Effort, Settings, System
+from scdp.paper.tasks import DRAWN_BY_SEED, Problem, load_problem
 
 
 def check_memory(problems: Iterable[Problem], settings: Settings) -> None:

@@ -23,8 +23,8 @@ from scdp._typing import Integers
 from scdp.datasets import Labelled
 from scdp.errors import InputError
 from scdp.estimators.inputs import Compared, codes
-from scdp.paper import DRAWN_BY_SEED, FEATURES, TASKS, Problem, join_parts, name_within_groups, parent
 from scdp.paper.surface import take_raw
+from scdp.paper.tasks import DRAWN_BY_SEED, FEATURES, TASKS, Problem, join_parts, name_within_groups, parent
 from scdp.table import Records
 
 Advance = Callable[[float], None]
@@ -95,7 +95,7 @@ def make_baseline_runner(
 
 
 def _baseline(name: str, problem: Problem, seed: int, options: Mapping[str, Any]) -> Any:
-    kind = getattr(import_module("scdp.paper"), name)
+    kind = getattr(import_module("scdp.paper.baselines"), name)
     common = {"spec": problem.spec, "random_state": seed % 2**31, "raw": problem.features == "raw"}
     accepted = kind().get_params()
     return kind(**{key: value for key, value in common.items() if key in accepted}, **options)

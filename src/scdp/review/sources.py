@@ -21,10 +21,9 @@ from scdp.engines.candidates import Blocked, compare_candidates
 from scdp.estimators.inputs import Compared
 from scdp.hashing import draw_strangers
 from scdp.linkage import NEGLIGIBLE, Ensemble
-from scdp.linkage.fit import Choices
 from scdp.linkage.prefilter import prefilter_all
 from scdp.linkage.sampling import sample_partition, stream_of
-from scdp.linkage.training.answers import ComparedPairs, learn_from_answers
+from scdp.linkage.training import Choices, ComparedPairs, learn_from_answers
 from scdp.resolver_fit import ResolverFit
 from scdp.review.beliefs import Beliefs
 from scdp.review.questions import no_others

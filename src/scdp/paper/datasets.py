@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from scdp.datasets import Labelled, Task
 from scdp.errors import InputError
-from scdp.paper.files import NAMES, Source, Vector, columns_of, find, find_source, read_rda, require
+from scdp.paper.coreference import load_ace, load_coreference
+from scdp.paper.files import NAMES, Source, Vector, columns_of, find, find_source, read_rda, read_text, require
 from scdp.table import Column, Records, complete_column, records_from, unique_ids
 from scdp.table.readers import read_records
 
@@ -200,14 +201,6 @@ def strip_cells(records: Records) -> Records:
     return Records(records_from(columns).columns, records.source, records.row_numbers)
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file of a data set."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); get the file again") from error
-
-
 def _texts(column: NDArray[np.object_]) -> NDArray[Any]:
     return np.array(column.tolist(), dtype=np.str_)
 
@@ -287,16 +280,16 @@ def load_identity_full() -> Labelled:
 
 
 # What can be exported, and the loader of each. Images are no records.
-LOADERS = {
-    "identity": "load_identity",
-    "references": "load_references",
-    "coreference": "load_coreference",
-    "cora": "load_cora",
-    "restaurant": "load_restaurant",
-    "febrl3": "load_febrl3",
-    "rldata500": "load_rldata500",
-    "historical": "load_historical",
-    "fake-1000": "load_fake_1000",
+LOADERS: dict[str, Callable[[], Labelled | Task]] = {
+    "identity": load_identity,
+    "references": load_references,
+    "coreference": load_coreference,
+    "cora": load_cora,
+    "restaurant": load_restaurant,
+    "febrl3": load_febrl3,
+    "rldata500": load_rldata500,
+    "historical": load_historical,
+    "fake-1000": load_fake_1000,
 }
 OWN = "ace"
 
@@ -304,7 +297,7 @@ OWN = "ace"
 def list_sets() -> tuple[str, ...]:
     """The sets that can be exported here: their files are there, or have a public copy."""
     there = ", ".join(source.loaders for source in map(find_source, NAMES) if _can_be_had(source)).split(", ")
-    return tuple(name for name, loader in LOADERS.items() if loader in there)
+    return tuple(name for name, loader in LOADERS.items() if loader.__name__ in there)
 
 
 def _can_be_had(source: Source) -> bool:
@@ -319,12 +312,10 @@ def export_parts(name: str, folder: Path | None = None) -> dict[str, dict[str, C
     if (name == OWN) != (folder is not None):
         raise InputError(f"{OWN!r} is read from a folder of your own, and no other set: name it with --from")
     if folder is not None:
-        from scdp.paper.coreference import load_ace
-
         return {"records": _columns(load_ace(folder))}
     if name not in LOADERS:
         raise InputError(f"there is no set of records {name!r} to export; there are: {', '.join(LOADERS)}")
-    loaded = getattr(import_module("scdp.paper"), LOADERS[name])()
+    loaded = LOADERS[name]()
     if isinstance(loaded, Task):
         return {"train": _columns(loaded.train), "test": _columns(loaded.test)}
     return {"records": _columns(loaded)}
