@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from scdp import EntityResolver, paper
+from scdp import EntityResolver
 from scdp.datasets import Labelled
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
+from scdp.paper import baselines
 from scdp.paper.datasets import load_febrl3, load_historical, load_restaurant
 from scdp.table.propose import proposed_comparisons
 from scdp.table.spec import Spec
@@ -62,7 +63,7 @@ def tried(name: str, system: str, train: Labelled, test: Labelled) -> dict[str, 
         labels, posterior = model.predict_with_posterior(test.data)
         row["interval"] = [int(end) for end in posterior.n_clusters_interval(0.9)]
     else:
-        opponent = paper.ModernBinary(spec=spec).fit(train.data, known)
+        opponent = baselines.ModernBinary(spec=spec).fit(train.data, known)
         fitted = time.perf_counter()
         labels = opponent.predict(test.data)
     scores = evaluate(gold, labels)

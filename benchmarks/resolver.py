@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from scdp import EntityResolver, paper
+from scdp import EntityResolver
 from scdp.datasets import Labelled
 from scdp.linkage.training.folds import canonical_labels
 from scdp.metrics import evaluate
+from scdp.paper import baselines
 from scdp.paper.tasks import load_problem, name_within_groups
 
 TEXT = "references,references-kearns,references-schapire,identity,coreference"
@@ -59,7 +60,7 @@ def tried(task: str, system: str) -> dict[str, Any]:
         labels, posterior = model.predict_with_posterior(test.data, test.groups)
         row["interval"] = [int(end) for end in posterior.n_clusters_interval(0.9)]
     else:
-        opponent = paper.ModernBinary(spec=problem.spec).fit(train.data, train.clusters, train.groups)
+        opponent = baselines.ModernBinary(spec=problem.spec).fit(train.data, train.clusters, train.groups)
         labels = opponent.predict(test.data, test.groups)
     gold = clusters_of(test)
     scores = evaluate(gold, labels)

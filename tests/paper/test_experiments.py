@@ -9,10 +9,11 @@ import pytest
 from benchmarks.paper_page import chapters
 from benchmarks.paper_page.document import Figure, Heading, Paragraph, TextTable, to_html, to_markdown
 
-from scdp import compare, paper
+from scdp import compare
 from scdp.compare.distances import compute_distances
 from scdp.datasets import Labelled, Task, make_records
 from scdp.errors import InputError
+from scdp.paper import tasks as paper
 from scdp.paper.results import Parts, rows_of, score, score_draws, score_part, write_atomically
 from scdp.paper.run import plan_jobs, run
 from scdp.paper.surface import take_raw
