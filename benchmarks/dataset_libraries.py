@@ -27,7 +27,7 @@ from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
-from scdp.paper.datasets.files import columns_of, fetch_file, read_rda, require
+from scdp.paper.files import columns_of, fetch_file, read_rda, require
 
 MOST_BYTES, MOST_SECONDS = 4 << 30, 20
 N_CUTS = 300
