@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from scdp import compare
+from scdp.blocking import CandidatePairs
 from scdp.blocking.by_size import Ladder
 from scdp.compare.features import Columns
 from scdp.datasets import make_records
+from scdp.linkage import sources
 from scdp.linkage.fit import Choices, fit_ensemble
-from scdp.linkage.sources import RecordSource
+from scdp.linkage.sources import RecordSource, choose_neighbourhoods
 from scdp.linkage.training import folds as training_folds
 from scdp.linkage.training.folds import MOST_RECORDS, LabelledPairs, learn_evidence, make_fold
 from scdp.table.spec import Spec
@@ -54,6 +56,34 @@ def test_of_many_records_candidates_and_a_sample_stand_for_all_pairs():
     assert (np.abs(one.strangers - other.strangers) <= 6 * error + 1e-4).all()
     assert folds[0].match_share == pytest.approx(folds[1].match_share)
     assert len(folds[0].random_pairs()) == len(pairs)
+
+
+def test_of_very_many_labels_clusters_are_taken_with_those_that_look_like_them(monkeypatch):
+    near, _, cluster = many_people()
+    assert near.find_candidates is not None
+    found = near.find_candidates(near.labelled)
+    monkeypatch.setattr(sources, "MOST_BLOCKED", 200)
+    items = near.choose(cluster, np.random.default_rng(0))
+    assert 100 < len(items) <= 200
+    assert not set(cluster[items]) & set(np.delete(cluster, items))
+    np.testing.assert_array_equal(items, near.choose(cluster, np.random.default_rng(0)))
+    # A sample of as many records would keep one candidate in 36, since both ends have to be there.
+    here = np.isin(np.arange(len(cluster)), items)
+    kept = (here[found.left] & here[found.right]).sum() / len(found)
+    assert kept > 2.0 * (len(items) / len(cluster)) ** 2
+
+
+def test_neighbourhoods_are_those_of_the_candidates():
+    cluster = np.array([0, 0, 1, 2, 2, 3, 4])
+    found = CandidatePairs(np.array([0, 1, 3], np.int32), np.array([1, 3, 5], np.int32), n_records=7)
+    alike = {0: {0, 2}, 1: {1}, 2: {0, 2, 3}, 3: {2, 3}, 4: {4}}
+    for seed in range(20):
+        items = choose_neighbourhoods(cluster, found, 5, np.random.default_rng(seed))
+        first = int(np.random.default_rng(seed).permutation(5)[0])
+        assert len(items) <= 5
+        assert alike[first] <= set(cluster[items].tolist())
+    everyone = choose_neighbourhoods(cluster, found, 1, np.random.default_rng(0))
+    np.testing.assert_array_equal(everyone, np.arange(7))
 
 
 def test_learning_looks_at_whole_clusters_and_whole_groups(monkeypatch):

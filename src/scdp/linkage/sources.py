@@ -39,6 +39,8 @@ MOST_WHOLE = 750
 MOST_BLOCKED, MOST_TOGETHER, MOST_FAR = 6_000, 200_000, 50_000
 MOST_PAIRS_TAUGHT = MOST_BLOCKED * MOST_CANDIDATES_A_RECORD + MOST_TOGETHER + MOST_FAR
 SAME_SIZE = 10.0
+# Of very many labelled records clusters are taken each with so many that look like it.
+MOST_AROUND = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +241,11 @@ class RecordSource:
     def choose(self, cluster: Integers, rng: np.random.Generator) -> Integers:
         if self.find_candidates is None:
             return choose_whole(cluster, None if self.groups is None else self.groups[self.labelled], rng)
-        return take_whole_clusters(np.arange(len(cluster)), cluster, MOST_BLOCKED, rng, MOST_TOGETHER)
+        items = np.arange(len(cluster))
+        if len(cluster) > MOST_BLOCKED:
+            found = self.find_candidates(self.labelled)
+            items = choose_neighbourhoods(cluster, found, MOST_BLOCKED, rng)
+        return take_whole_clusters(items, cluster, MOST_BLOCKED, rng, MOST_TOGETHER)
 
     def pairs(self, items: Integers, cluster: Integers) -> LabelledPairs:
         rows = self.labelled[items]
@@ -264,6 +270,34 @@ class RecordSource:
         left, right = left[order], right[order]
         features = self.comparer.compare(rows[left], rows[right])
         return LabelledPairs(Pairs(n, left, right, features), each[order])
+
+
+def choose_neighbourhoods(cluster: Integers, found: CandidatePairs, most: int, rng: np.random.Generator) -> Integers:
+    """Some whole clusters, each with those that look like it: as many records as there is room for, or all.
+
+    A sample of clusters alone hardly has strangers that look alike, and what relatives at one address are would not be
+    learned from it.
+    """
+    codes = np.unique(cluster, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    left, right = codes[found.left].astype(np.int64), codes[found.right]
+    apart = left != right
+    ends = np.unique(np.concatenate([left * len(sizes) + right, right * len(sizes) + left])[np.tile(apart, 2)])
+    one, other = np.divmod(ends, len(sizes))
+    starts = np.searchsorted(one, np.arange(len(sizes) + 1))
+    chosen = np.zeros(len(sizes), dtype=bool)
+    room = most
+    for centre in rng.permutation(len(sizes)).tolist():
+        around = rng.permutation(other[starts[centre] : starts[centre + 1]])[:MOST_AROUND]
+        new = np.append(centre, around)
+        new = new[~chosen[new]]
+        if sizes[new].sum() > room:
+            # The last one comes alone, so that there are two.
+            chosen[centre] |= sizes[centre] <= room
+            break
+        chosen[new] = True
+        room -= int(sizes[new].sum())
+    return np.flatnonzero(chosen[codes]) if chosen.sum() > 1 else np.arange(len(cluster))
 
 
 def _pairs_together(cluster: Integers) -> Integers:
