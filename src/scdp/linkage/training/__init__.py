@@ -194,9 +194,9 @@ def _signs(sign: Integers, based: bool, boosted: bool) -> Integers:
 
 
 # Learning from answers to questions. These are chosen by how records look, so answered pairs are no sample of the
-# table: near misses are many among them. That does no harm as long as the law judges each answered pair as it stands in
-# its table, by the evidence and the match rate there. Only compared pairs teach: two records that nobody compared may be
-# duplicates, and are not taught as strangers.
+# table: near misses are many among them. That does no harm as long as the law judges each answered pair as it stands
+# in its table, by the evidence and the match rate there. Only compared pairs teach: two records that nobody compared
+# may be duplicates, and are not taught as strangers.
 
 
 class ComparedPairs(NamedTuple):
