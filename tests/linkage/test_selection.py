@@ -24,7 +24,7 @@ from scdp.linkage.training.selection import (
 )
 from scdp.table import Records, records_from
 
-N_CLUSTERS = 80
+N_CLUSTERS = 120
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 
 

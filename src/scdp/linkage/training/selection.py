@@ -21,14 +21,14 @@ from scdp.linkage.training.folds import split_in_halves, take_whole_clusters
 from scdp.table import Records
 
 # Fewer labelled clusters of two records or more do not tell what helps.
-FEWEST_TO_CHOOSE = 40
+FEWEST_TO_CHOOSE = 100
 # Labelled records that are looked at, in whole clusters.
 MOST_RECORDS = 900
 # What helps does so by more than so many standard errors, and by this share of the loss and so many nats: each
 # comparison costs time.
 CLEARLY, WORTHWHILE, LEAST_NATS = 2.0, 0.05, 1.0
 # Two comparisons say the same where their levels are equal in so many of the pairs that are not plainly strangers.
-SAME_LEVEL = 0.9
+SAME_LEVEL = 0.97
 # So many pairs of one cluster, of strangers that look alike, and of other strangers are looked at.
 MOST_TOGETHER, MOST_ALIKE, MOST_FAR = 4_000, 6_000, 3_000
 # How far a weight may be from what the evidence says, as a standard deviation; and the constant.
