@@ -14,7 +14,7 @@ from sklearn.base import clone
 from product_cases import citations
 from scdp import EntityResolver, Spec, compare, metrics
 from scdp.errors import InputError
-from scdp.linkage import fit
+from scdp.linkage import training
 
 TEACH = "give at least two clusters, one of them of two rows"
 FIELDS = [compare.edit("title"), compare.edit("author"), compare.absolute("year")]
@@ -85,7 +85,7 @@ def test_clusters_of_vectors_never_seen_are_found(boosted: bool | None, n_known:
 def test_trees_are_there_from_enough_clusters_on(monkeypatch):
     X, y = blobs(8)
     assert not resolver().fit(X, y).fitted_.ensemble.trees
-    monkeypatch.setattr(fit, "FEWEST_FOR_TREES", 8)
+    monkeypatch.setattr(training, "FEWEST_FOR_TREES", 8)
     assert len(resolver().fit(X, y).fitted_.ensemble.trees) == 2
 
 
