@@ -13,7 +13,7 @@ from scdp.compare.distances import Distances
 from scdp.compare.features import Columns, Comparer, Layout, Pairs
 from scdp.datasets import make_records
 from scdp.errors import InputError
-from scdp.linkage import BASE, Ensemble, believable_rates, fit
+from scdp.linkage import BASE, Ensemble, believable_rates, training
 from scdp.linkage.evidence import Evidence, TableEvidence, member_weights
 from scdp.linkage.law import MANY_MATCHES, NO_MERGE, RETURNS, Weights, measure_gaps
 from scdp.linkage.levels import levels_of
@@ -394,7 +394,7 @@ def test_trees_need_enough_clusters_and_not_too_many_features():
     assert can_train_trees(cluster, 5)
     assert not can_train_trees(cluster[2:], 5)
     assert not can_train_trees(np.arange(200), 5)
-    assert not can_train_trees(cluster, fit.MOST_TREE_FEATURES + 1)
+    assert not can_train_trees(cluster, training.MOST_TREE_FEATURES + 1)
 
 
 def test_trees_are_trained_where_they_can_be_or_are_asked_for(monkeypatch):
@@ -407,7 +407,7 @@ def test_trees_are_trained_where_they_can_be_or_are_asked_for(monkeypatch):
     assert not made[False].trees
     assert len(made[True].trees) == 2
     assert made[True].n_features == made[False].n_features == 2
-    monkeypatch.setattr(fit, "FEWEST_FOR_TREES", 10)
+    monkeypatch.setattr(training, "FEWEST_FOR_TREES", 10)
     assert len(fit_points(source, cluster, Choices(n_members=2))[0].trees) == 2
 
 
@@ -415,7 +415,7 @@ def test_trees_never_saw_the_clusters_that_they_judge(monkeypatch):
     source, cluster = people()
     halves: list[LabelledPairs] = []
     judged: list[np.ndarray] = []
-    learn = fit.fit_trees_on
+    learn = training.fit_trees_on
 
     def watch(pairs, own, sign, rng):
         halves.append(pairs)
@@ -429,7 +429,7 @@ def test_trees_never_saw_the_clusters_that_they_judge(monkeypatch):
 
         return Watched()
 
-    monkeypatch.setattr(fit, "fit_trees_on", watch)
+    monkeypatch.setattr(training, "fit_trees_on", watch)
     fit_people(source, cluster, Choices(boosted=True, n_members=1))
     assert len(halves) == 2
     assert [number for number, _ in judged[:2]] == [1, 0]
